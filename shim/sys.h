@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * sys.h - the system calls pagewise is about, behind a table.
+ *
+ * shim/sys.c is the only file that makes them (tools/check-syscalls.sh proves it with nm).
+ * Everything else calls through pgw__sys, so that a test can replace, count, or fail any of them.
+ *
+ * For all entries: the result is the call's own, or -errno; errno itself is left as it was (an
+ * allocator calls these from inside free()); EINTR is returned, not retried; no allocation, no
+ * lock.
+ */
+#ifndef PGW_SHIM_SYS_H
+#define PGW_SHIM_SYS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+struct pgw__sys {
+	/* memory */
+	int (*madvise)(void *addr, size_t len, int advice);
+	int64_t (*process_madvise)(
+	    int pidfd, const struct iovec *v, size_t n, int advice, unsigned flags);
+	int (*pidfd_open)(pid_t pid, unsigned flags);
+	/* Anonymous private pages, or exactly at addr if fixed. *out on success only. */
+	int (*map_anon)(void *addr, size_t len, int prot, int extra_flags, void **out);
+	int (*unmap)(void *addr, size_t len);
+	int (*mincore)(void *addr, size_t len, unsigned char *vec);
+	/* files */
+	int (*msync)(void *addr, size_t len, int flags);
+	int (*fdatasync)(int fd);
+	int (*fsync)(int fd);
+	int (*sync_file_range)(int fd, uint64_t off, uint64_t len, unsigned flags);
+	int (*fs_magic)(int fd, uint64_t *magic); /* f_type of fstatfs(2) */
+	int (*fd_flags)(int fd);		  /* fcntl(F_GETFL) */
+	int (*fd_move)(int fd, int lowest);	  /* fcntl(F_DUPFD_CLOEXEC) and close the old one */
+	int (*close)(int fd);
+	pid_t (*getpid)(void);
+};
+
+/* Constant but in tests. */
+extern struct pgw__sys pgw__sys;
+
+/* The real calls, for a test's replacement to fall through to. */
+extern const struct pgw__sys pgw__sys_real;
+
+/* Bytes to skip until written, for a function that reports from a destructor: write(2) until done
+ * or failed. */
+int pgw__sys_write_all(int fd, const void *buf, size_t len);
+
+#endif
