@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * main.c - the pagewise command: finds the subcommand.
+ */
+#include "command.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <pagewise/version.h>
+
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *summary;
+} commands[] = {
+	{ "probe", command_probe, "what this kernel and these file systems take, and why" },
+	{ "run", command_run, "run a program with the pagewise libraries" },
+};
+
+#define NCOMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+void complain(const char *format, ...)
+{
+	va_list args;
+
+	fputs("pagewise: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+}
+
+int usage_error(const char *subcommand)
+{
+	fprintf(stderr, "Try 'pagewise%s%s --help'.\n", subcommand ? " " : "",
+	    subcommand ? subcommand : "");
+	return EXIT_USAGE;
+}
+
+static void help(void)
+{
+	puts("usage: pagewise COMMAND [ARGUMENT...]\n");
+	for (size_t i = 0; i < NCOMMANDS; i++)
+		printf("  %-8s %s\n", commands[i].name, commands[i].summary);
+	puts("\n"
+	     "  --help     this text; 'pagewise COMMAND --help' for a command\n"
+	     "  --version  the version\n\n"
+	     "See pagewise(1), and pagewise(7) for the environment variables.");
+}
+
+/* A report that did not reach the disk or the pipe is a failure, not a success. */
+static int finish_output(int code)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return code;
+	complain("cannot write the output: %s", strerror(errno));
+	return code ? code : EXIT_FAILURE;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' },
+		{ 0 },
+	};
+
+	for (int c; (c = getopt_long(argc, argv, "+hV", options, NULL)) != -1;) {
+		switch (c) {
+		case 'h':
+			help();
+			return finish_output(EXIT_SUCCESS);
+		case 'V':
+			puts("pagewise " PGW_VERSION);
+			return finish_output(EXIT_SUCCESS);
+		default:
+			return usage_error(NULL);
+		}
+	}
+	if (optind == argc) {
+		complain("no command given");
+		return usage_error(NULL);
+	}
+
+	const char *name = argv[optind];
+
+	for (size_t i = 0; i < NCOMMANDS; i++) {
+		if (strcmp(name, commands[i].name))
+			continue;
+		argc -= optind;
+		argv += optind;
+		optind =
+		    0; /* glibc: start anew, with the order of options as the command wants it */
+		return finish_output(commands[i].run(argc, argv));
+	}
+	complain("there is no command '%s'", name);
+	return usage_error(NULL);
+}
