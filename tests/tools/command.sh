@@ -1,0 +1,20 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# pagewise itself: help, version, and what is no command.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+pagewise=$1
+version=$2
+
+[ "$("$pagewise" --version)" = "pagewise $version" ] || fail "--version"
+for command in probe run; do
+    "$pagewise" --help | grep -q "^  $command " || fail "--help does not name $command"
+    expect_code 0 "$pagewise" $command --help >"$tmp/out"
+    grep -q "^usage: pagewise $command" "$tmp/out" || fail "$command --help"
+done
+expect_code 2 "$pagewise"
+expect_message "no command given"
+expect_code 2 "$pagewise" frobnicate
+expect_message "there is no command 'frobnicate'"
+expect_code 2 "$pagewise" --frobnicate
+expect_message "pagewise --help"

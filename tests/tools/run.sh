@@ -1,0 +1,126 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# pagewise run: what it sets, how the command ends, and what it says when it cannot.
+#
+# Works on a copy of the program in a tree of its own, with empty files for libraries where the
+# loader is not to see them, so that it needs neither alloc nor store.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+built=$1
+unset PAGEWISE_STATS LD_PRELOAD
+
+# A build folder: DIR/tools/pagewise/pagewise and the libraries beside it.
+tree() {
+    mkdir -p "$1/tools/pagewise" "$1/alloc" "$1/store/compat"
+    cp "$built" "$1/tools/pagewise/pagewise"
+    : >"$1/alloc/libpagewise-alloc.so"
+    : >"$1/store/compat/liblmdb.so.0"
+}
+tree "$tmp/build"
+pagewise=$tmp/build/tools/pagewise/pagewise
+alloc=$tmp/build/alloc/libpagewise-alloc.so
+store=$tmp/build/store/compat/liblmdb.so.0
+cd "$tmp" || exit 1
+
+# shellcheck disable=SC2016 # the command's variables
+show='printf "%s\n" "${LD_PRELOAD-unset}" "${PAGEWISE_STATS-unset}"'
+
+# expect_environment PRELOAD STATS RUN-OPTIONS...
+expect_environment() {
+    local preload=$1 stats=$2
+    shift 2
+    "$pagewise" run "$@" /bin/sh -c "$show" >out 2>err || fail "run $*: $(cat err)"
+    printf '%s\n' "$preload" "$stats" | diff - out >&2 || fail "environment of run $*"
+}
+
+# What is set.
+expect_environment "$alloc:$store" unset
+expect_environment "$alloc:$store" unset --
+expect_environment "$store" unset --no-alloc
+expect_environment "$alloc" unset --no-store
+expect_environment unset unset --no-alloc --no-store
+expect_environment "$alloc" 1 --no-store --stats
+expect_environment "$alloc" "$tmp/s.%p" --no-store --stats=s.%p
+expect_environment "$alloc" /s.%p --no-store --stats=/s.%p
+export LD_PRELOAD=libother.so
+expect_environment "$alloc:$store:libother.so" unset
+expect_environment libother.so unset --no-alloc --no-store
+unset LD_PRELOAD
+export PAGEWISE_STATS=kept
+expect_environment "$alloc" kept --no-store
+unset PAGEWISE_STATS
+
+# From here on without libraries: how the command ends.
+bare() {
+    "$pagewise" run --no-alloc --no-store "$@"
+}
+
+# Exit codes, arguments, signals.
+for code in 0 1 77 125 255; do
+    expect_code $code bare sh -c "exit $code"
+done
+[ "$(bare printf '%s|' a 'b c' --stats '')" = 'a|b c|--stats||' ] || fail "arguments"
+# shellcheck disable=SC2016 # $$ is the command's
+expect_code 143 bare sh -c 'kill -TERM $$'
+# shellcheck disable=SC2016
+bare sh -c 'echo $PPID' >ppid
+[ "$(cat ppid)" = $$ ] || fail "there is a process between"
+background bare sleep 60
+kill -INT "$pid"
+kill -TERM "$pid"
+wait "$pid"
+code=$?
+[ $code = 143 ] || [ $code = 130 ] || fail "the signal did not reach the command: $code"
+
+# What cannot be started.
+expect_code 127 bare no-such-program
+expect_message "no-such-program: command not found"
+expect_code 127 bare ./no/such/file
+expect_message "command not found"
+echo 'exit 0' >plain
+expect_code 126 bare ./plain
+expect_message "cannot run ./plain: Permission denied"
+expect_code 126 bare "$tmp"
+expect_message "cannot run $tmp"
+printf '#!/no/such/interpreter\n' >script
+chmod +x script
+expect_code 126 bare ./script
+expect_message "its interpreter does not exist"
+PATH='' expect_code 127 "$pagewise" run --no-alloc --no-store no-such-program
+
+# Bad use.
+expect_code 125 "$pagewise" run
+expect_message "no command to run"
+expect_code 125 "$pagewise" run --no-such-option true
+expect_message "pagewise run --help"
+expect_code 125 "$pagewise" run --stats= true
+expect_message "needs the name of a file"
+
+# Libraries that are not there: named, with the way out.
+rm "$alloc"
+expect_code 125 "$pagewise" run true
+expect_message "alloc library is not at $alloc"
+expect_message "--no-alloc"
+rm "$store"
+expect_code 125 "$pagewise" run --no-alloc true
+expect_message "store library is not at $store"
+expect_message "--no-store"
+tree "$tmp/a b"
+expect_code 125 "$tmp/a b/tools/pagewise/pagewise" run true
+expect_message "space or a colon"
+
+# Programs that a preload does not reach are run, with a warning.
+tree "$tmp/build"
+program=$(command -v true)
+if [ "$(id -u)" = 0 ]; then
+    cp "$program" setuid
+    chown nobody setuid
+    chmod 4755 setuid
+    expect_code 0 "$pagewise" run ./setuid
+    expect_message "warning: ./setuid will run without the pagewise libraries: it is set-user-ID"
+fi
+if command -v gcc >/dev/null &&
+    echo 'int main(void) { return 5; }' | gcc -static -x c -o static - 2>/dev/null; then
+    expect_code 5 "$pagewise" run ./static
+    expect_message "statically linked"
+fi
