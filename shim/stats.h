@@ -31,4 +31,7 @@ extern struct pgw__counters pgw__count;
  * DONTNEED", "sync"), reason says why. The same pair twice is counted, not repeated. */
 void pgw__note_fallback(const char *what, const char *reason);
 
+/* All counters to zero. For the child after fork, and for tests: not while others count. */
+void pgw__stats_reset(void);
+
 #endif

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -70,6 +71,11 @@ static int sys_unmap(void *addr, size_t len)
 	return (int)CALL(SYS_munmap, addr, len);
 }
 
+static int sys_unlock(void *addr, size_t len)
+{
+	return (int)CALL(SYS_munlock, addr, len);
+}
+
 static int sys_mincore(void *addr, size_t len, unsigned char *vec)
 {
 	return (int)CALL(SYS_mincore, addr, len, vec);
@@ -110,6 +116,17 @@ static int sys_fs_magic(int fd, uint64_t *magic)
 	return 0;
 }
 
+static int sys_fd_mode(int fd, mode_t *mode)
+{
+	int saved = errno;
+	struct stat s;
+
+	if (fstat(fd, &s))
+		return (int)answer(-1, saved);
+	*mode = s.st_mode;
+	return 0;
+}
+
 static int sys_fd_flags(int fd)
 {
 	int saved = errno;
@@ -119,8 +136,8 @@ static int sys_fd_flags(int fd)
 
 static int sys_fd_move(int fd, int lowest)
 {
-	int saved = errno;
-	int r = (int)answer(fcntl(fd, F_DUPFD_CLOEXEC, lowest), saved);
+	int before = errno;
+	int r = (int)answer(fcntl(fd, F_DUPFD_CLOEXEC, lowest), before);
 
 	if (r >= 0)
 		(void)CALL(SYS_close, (long)fd);
@@ -137,15 +154,27 @@ static pid_t sys_getpid(void)
 	return (pid_t)CALL(SYS_getpid); /* not a value libc kept from before a raw clone */
 }
 
-#define REAL                                                                                \
-	{                                                                                   \
-		.madvise = sys_madvise, .process_madvise = sys_process_madvise,             \
-		.pidfd_open = sys_pidfd_open, .map_anon = sys_map_anon, .unmap = sys_unmap, \
-		.mincore = sys_mincore, .msync = sys_msync, .fdatasync = sys_fdatasync,     \
-		.fsync = sys_fsync, .sync_file_range = sys_sync_file_range,                 \
-		.fs_magic = sys_fs_magic, .fd_flags = sys_fd_flags, .fd_move = sys_fd_move, \
-		.close = sys_close, .getpid = sys_getpid,                                   \
-	}
+/* clang-format off */
+#define REAL {                                     \
+	.madvise = sys_madvise,                    \
+	.process_madvise = sys_process_madvise,    \
+	.pidfd_open = sys_pidfd_open,              \
+	.map_anon = sys_map_anon,                  \
+	.unmap = sys_unmap,                        \
+	.unlock = sys_unlock,                      \
+	.mincore = sys_mincore,                    \
+	.msync = sys_msync,                        \
+	.fdatasync = sys_fdatasync,                \
+	.fsync = sys_fsync,                        \
+	.sync_file_range = sys_sync_file_range,    \
+	.fs_magic = sys_fs_magic,                  \
+	.fd_mode = sys_fd_mode,                    \
+	.fd_flags = sys_fd_flags,                  \
+	.fd_move = sys_fd_move,                    \
+	.close = sys_close,                        \
+	.getpid = sys_getpid,                      \
+}
+/* clang-format on */
 
 struct pgw__sys pgw__sys = REAL;
 const struct pgw__sys pgw__sys_real = REAL;

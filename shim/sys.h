@@ -26,6 +26,7 @@ struct pgw__sys {
 	/* Anonymous private pages, or exactly at addr if fixed. *out on success only. */
 	int (*map_anon)(void *addr, size_t len, int prot, int extra_flags, void **out);
 	int (*unmap)(void *addr, size_t len);
+	int (*unlock)(void *addr, size_t len); /* munlock */
 	int (*mincore)(void *addr, size_t len, unsigned char *vec);
 	/* files */
 	int (*msync)(void *addr, size_t len, int flags);
@@ -33,6 +34,7 @@ struct pgw__sys {
 	int (*fsync)(int fd);
 	int (*sync_file_range)(int fd, uint64_t off, uint64_t len, unsigned flags);
 	int (*fs_magic)(int fd, uint64_t *magic); /* f_type of fstatfs(2) */
+	int (*fd_mode)(int fd, mode_t *mode);	  /* st_mode of fstat(2) */
 	int (*fd_flags)(int fd);		  /* fcntl(F_GETFL) */
 	int (*fd_move)(int fd, int lowest);	  /* fcntl(F_DUPFD_CLOEXEC) and close the old one */
 	int (*close)(int fd);

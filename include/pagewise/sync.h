@@ -6,13 +6,14 @@
  * dirty, so n ranges must never become n of them. What is cheapest and still durable differs by
  * file system and is chosen per file:
  *
- *   writeout   sync_file_range starts write-out of every range, then waits for every range, then
- * one msync of a page of the ranges. Leaves other dirty pages of the file alone. ext4, xfs. Without
- * the wait, or with a page outside of the ranges, this loses data or drags other pages along;
- * without the barrier it is not durable at all. span       one msync from the first range to the
- * last. For ranges that are dense. fdatasync  the whole file. btrfs (it has no range sync), network
- * and unknown file systems. per-range  one msync for each range. Only where an msync costs what it
- * covers and no barrier (OpenBSD); on Linux only when forced.
+ * - writeout: sync_file_range starts write-out of every range, then waits for every range, then
+ *   one msync of a page of the ranges. Leaves other dirty pages of the file alone. ext4, xfs.
+ *   Without the wait this loses data, without the barrier it is not durable at all, and a barrier
+ *   on a page outside of the ranges drags that page's folio along.
+ * - span: one msync from the first range to the last. For ranges that are dense.
+ * - fdatasync: the whole file. btrfs (it has no range sync), network and unknown file systems.
+ * - per-range: one msync for each range. Only where an msync costs what it covers and no barrier
+ *   (OpenBSD); on Linux only when forced.
  *
  * PAGEWISE_SYNC=auto|span|writeout|fdatasync|per-range forces one for every file of the process
  * (ignored in set-user-ID programs). One that cannot work on a file (no mapping, or a mapping of a
@@ -52,6 +53,9 @@ struct pgw_sync_file {
 	bool no_barrier;    /* the file system has no device behind it (tmpfs): nothing to flush */
 	const char *reason; /* why this strategy; static, one line */
 	const char *fs;	    /* "ext4", ...; static */
+	/* Private: what pgw_sync_remap goes back to once there is a mapping. */
+	enum pgw_sync_strategy if_mapped;
+	const char *if_mapped_reason;
 };
 
 struct pgw_sync_report {
