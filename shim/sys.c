@@ -105,6 +105,13 @@ static int sys_sync_file_range(int fd, uint64_t off, uint64_t len, unsigned flag
 	return (int)answer(sync_file_range(fd, (off64_t)off, (off64_t)len, flags), saved);
 }
 
+static int64_t sys_pwritev(int fd, const struct iovec *v, int n, uint64_t off)
+{
+	int saved = errno;
+
+	return answer(pwritev(fd, v, n, (off_t)off), saved); /* the wrapper, as above */
+}
+
 static int sys_fs_magic(int fd, uint64_t *magic)
 {
 	int saved = errno;
@@ -167,6 +174,7 @@ static pid_t sys_getpid(void)
 	.fdatasync = sys_fdatasync,                \
 	.fsync = sys_fsync,                        \
 	.sync_file_range = sys_sync_file_range,    \
+	.pwritev = sys_pwritev,                    \
 	.fs_magic = sys_fs_magic,                  \
 	.fd_mode = sys_fd_mode,                    \
 	.fd_flags = sys_fd_flags,                  \

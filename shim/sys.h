@@ -33,6 +33,7 @@ struct pgw__sys {
 	int (*fdatasync)(int fd);
 	int (*fsync)(int fd);
 	int (*sync_file_range)(int fd, uint64_t off, uint64_t len, unsigned flags);
+	int64_t (*pwritev)(int fd, const struct iovec *v, int n, uint64_t off);
 	int (*fs_magic)(int fd, uint64_t *magic); /* f_type of fstatfs(2) */
 	int (*fd_mode)(int fd, mode_t *mode);	  /* st_mode of fstat(2) */
 	int (*fd_flags)(int fd);		  /* fcntl(F_GETFL) */
