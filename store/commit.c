@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * commit.c - strict durability, narrowed to the dirty ranges.
+ *
+ * LMDB commits transaction T in four steps, and this file is the second and the fourth:
+ *
+ *   write the pages of T    barrier    write T's meta page (slot T & 1)    barrier
+ *
+ * On disk the newest whole meta page decides. LMDB never changes a page that the last two committed
+ * snapshots can reach, so the disk is sound if, whenever a meta page may reach it, all that this
+ * page leads to is there already. Stock LMDB gets that by syncing the whole file. Syncing only T's
+ * ranges needs to know that everything older is durable:
+ *
+ * I1  If e->trusted, snapshot e->base is durable but for its own meta page: each page that it can
+ *     reach, and the directory entry and size of the file. Unless e->meta_pending, its meta page is
+ *     durable too.
+ * I2  A narrow sync for T is made only if trusted and base == T - 1. T - 1 is what LMDB found under
+ *     the writer lock, and txnids of committed transactions are never used twice while the lock
+ * file lives; so nothing was committed between, by anybody. Snapshot T consists of pages of T - 1,
+ *     durable by I1, and of pages that T dirtied, in e->dirty. A sync of e->dirty makes I1 true for
+ * T. I3  e->dirty holds at least what the transaction changed, or is marked incomplete. Without
+ *     MDB_WRITEMAP: every write to the data file passes seam.c; this includes pages spilled early
+ * and those of nested transactions, also of aborted ones. With it: every page passes
+ *     mdb_mid2l_append before it is stored into (dirty.c). The set only grows until the next
+ *     transaction begins: what was freed again stays in it.
+ * I4  A transaction that is aborted, or fails before its first barrier, has changed only pages that
+ *     no snapshot reaches. It leaves base and trust as they are, and its ranges are dropped.
+ * I5  With MDB_NOMETASYNC the meta page of T is left unsynced, and is among the ranges of T + 1
+ *     (meta_pending). So when T + 1's own meta page can reach the disk, T's is there, and pages
+ * that T + 2 recycles (reachable from T - 1, not from T) are not needed by anything on disk. I6
+ * With MDB_NOSYNC or MDB_MAPASYNC no barrier is made, base stays behind, and I2 fails for the next
+ * transaction: it syncs the whole file, and I1 holds again. Nothing needs to be told when flags
+ * change: what counts is which barriers were made. I7  All else that makes I1 doubtful clears
+ * trusted: opening (the file may come from a process that was killed) and resizing (the file may
+ * have been extended or cut). A writer in another process, or through another handle of this one,
+ * shows as base != T - 1. I8  A failed sync ends the environment (failed is set and stays): the
+ * kernel reports an error of write-out once, drops the pages, and a retry succeeds. For the same
+ * reason syncs through the data descriptor are serialized, with the look at failed inside: else one
+ * thread could be told of the error and another, whose pages were lost with it, of success.
+ *
+ * State of an environment, changed under the writer lock only:
+ *
+ *   untrusted --whole file synced for T--> trusted(base T, meta pending)
+ *   trusted(base T, *) --ranges of T + 1 and, if pending, meta T synced--> trusted(base T + 1,
+ * pending) trusted(base T, pending) --meta T synced--> trusted(base T) any --open, resize-->
+ * untrusted;  any --a sync fails--> failed
+ *
+ * mdb_env_sync may run beside a writer. It syncs the whole file and changes none of this.
+ *
+ * The whole file is synced by fdatasync, which on Linux covers stores through a map as well.
+ */
+#include "commit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "stats.h"
+#include "sys.h"
+
+static void count_report(struct pgw__env *e, const struct pgw_sync_report *r)
+{
+	PGW__ENV_COUNT(e, sync_file_range_calls, r->sync_file_range_calls);
+	PGW__ENV_COUNT(e, sync_file_range_bytes, r->sync_file_range_bytes);
+	PGW__ENV_COUNT(e, msync_calls, r->msync_calls);
+	PGW__ENV_COUNT(e, msync_bytes, r->msync_bytes);
+	PGW__ENV_COUNT(e, fdatasync_calls, r->fdatasync_calls);
+	PGW__ENV_COUNT(e, barriers, r->barriers);
+	PGW__ENV_COUNT(e, synced_bytes, r->range_bytes);
+}
+
+/* I8. The first error is kept: it is nearest to the cause. */
+static int failed(struct pgw__env *e, int rc)
+{
+	int none = 0;
+
+	PGW__ENV_COUNT(e, failed_syncs, 1);
+	atomic_compare_exchange_strong(&e->failed, &none, rc);
+	return rc;
+}
+
+/* Sync the directory, once. sync_lock is held. A directory that cannot be synced (some file systems
+ * refuse, and a program may have closed the descriptor) costs no commit; one that fails does. */
+static int sync_directory(struct pgw__env *e)
+{
+	int rc;
+
+	if (e->dir_fd < 0)
+		return 0;
+	rc = pgw__sys.fsync(e->dir_fd);
+	PGW__ENV_COUNT(e, directory_syncs, 1);
+	if (!rc)
+		PGW__ENV_COUNT(e, barriers, 1);
+	if (rc == -EIO || rc == -ENOSPC || rc == -EDQUOT)
+		return rc;
+	if (rc)
+		pgw__note_fallback("directory sync", "fsync of the directory is refused");
+	pgw__sys.close(e->dir_fd);
+	e->dir_fd = -1;
+	return 0;
+}
+
+/* Sync ranges, or everything if ranges is NULL. */
+static int sync_file(struct pgw__env *e, struct pgw_ranges *ranges)
+{
+	struct pgw_sync_report report = { 0 };
+	int rc;
+
+	pthread_mutex_lock(&e->sync_lock);
+	rc = atomic_load(&e->failed);
+	if (rc) {
+		pthread_mutex_unlock(&e->sync_lock);
+		return rc;
+	}
+	rc = sync_directory(e);
+	if (!rc) {
+		rc = ranges ? pgw_sync(&e->file, ranges, &report) : pgw_sync_all(&e->file, &report);
+		count_report(e, &report);
+	}
+	if (rc)
+		rc = failed(e, rc);
+	pthread_mutex_unlock(&e->sync_lock);
+	return rc;
+}
+
+static int sync_whole(struct pgw__env *e, enum pgw_full_sync why)
+{
+	PGW__ENV_COUNT(e, full_syncs[why], 1);
+	return sync_file(e, NULL);
+}
+
+/* May T be synced by its ranges (I2)? If not, *why says so. */
+static bool narrow(const struct pgw__env *e, uint64_t txnid, enum pgw_full_sync *why)
+{
+	if (!e->trusted)
+		*why = e->distrust;
+	else if (e->base + 1 != txnid)
+		*why = e->nosync + 1 == txnid ? PGW_FULL_NOSYNC : PGW_FULL_OTHER_WRITER;
+	else
+		return true;
+	return false;
+}
+
+/* The ranges of the transaction, in e->scratch. */
+static int collect(struct pgw__env *e)
+{
+	uintptr_t start = atomic_load_explicit(&e->map_start, memory_order_relaxed);
+	uintptr_t end = atomic_load_explicit(&e->map_end, memory_order_relaxed);
+	const void *map = e->writemap ? (const void *)start : NULL;
+	int rc = pgw__dirty_collect(&e->dirty, map, end - start, e->psize, &e->scratch);
+
+	if (rc)
+		return rc;
+	PGW__ENV_COUNT(e, dirty_bytes, pgw_ranges_bytes(&e->scratch));
+	PGW__ENV_COUNT(e, dirty_ranges, e->scratch.n);
+	return 0;
+}
+
+static int add_pending_meta(struct pgw__env *e)
+{
+	if (!e->meta_pending)
+		return 0;
+	return pgw_ranges_add(&e->scratch, (e->base & 1) * e->psize, e->psize);
+}
+
+int pgw__commit_data(struct pgw__call *call)
+{
+	struct pgw__env *e = call->env;
+	enum pgw_full_sync why;
+	bool ranges = narrow(e, call->txnid, &why);
+	int rc = collect(e);
+
+	if (ranges && !rc && !e->scratch.n) {
+		ranges = false;
+		why = PGW_FULL_UNTRACKED;
+	} else if (ranges && (rc || add_pending_meta(e))) {
+		ranges = false;
+		why = PGW_FULL_NO_MEMORY;
+	}
+	rc = ranges ? sync_file(e, &e->scratch) : sync_whole(e, why);
+	if (rc)
+		return rc;
+	e->trusted = true;
+	e->base = call->txnid;
+	e->meta_pending = true; /* until pgw__commit_meta, if LMDB comes to it */
+	call->data_synced = true;
+	return 0;
+}
+
+static void meta_durable(struct pgw__call *call)
+{
+	struct pgw__env *e = call->env;
+
+	if (!call->data_synced)
+		return; /* I1 does not hold for this transaction */
+	e->meta_pending = false;
+	atomic_store_explicit(&e->durable_txnid, call->txnid, memory_order_relaxed);
+}
+
+int pgw__commit_meta(struct pgw__call *call, uint64_t off, uint64_t len)
+{
+	struct pgw__env *e = call->env;
+	struct pgw_range storage;
+	struct pgw_ranges set;
+	int rc;
+
+	pgw_ranges_init_fixed(&set, &storage, 1);
+	rc = pgw_ranges_add(&set, off, len);
+	if (!rc)
+		rc = sync_file(e, &set);
+	if (!rc)
+		meta_durable(call);
+	return rc;
+}
+
+/* The rest of a buffer whose first part was written. 0 or -errno. */
+static int write_rest(int fd, const char *p, size_t len, off_t off)
+{
+	while (len) {
+		const struct iovec v = { .iov_base = (void *)p, .iov_len = len };
+		int64_t r = pgw__sys.pwritev(fd, &v, 1, (uint64_t)off);
+
+		if (r == -EINTR)
+			continue;
+		if (r <= 0)
+			return r ? (int)r : -EIO;
+		p += r;
+		off += r;
+		len -= (size_t)r;
+	}
+	return 0;
+}
+
+ssize_t pgw__write_all(int fd, const struct iovec *v, int n, off_t off)
+{
+	int64_t total = 0, r;
+	size_t done;
+
+	for (int i = 0; i < n; i++)
+		total += (int64_t)v[i].iov_len;
+	r = pgw__sys.pwritev(fd, v, n, (uint64_t)off);
+	if (r < 0 || r == total)
+		return r;
+	done = (size_t)r;
+	for (int i = 0; i < n; i++) {
+		size_t skip = done < v[i].iov_len ? done : v[i].iov_len;
+		int rc = write_rest(
+		    fd, (const char *)v[i].iov_base + skip, v[i].iov_len - skip, off + (off_t)skip);
+
+		if (rc)
+			return rc;
+		done -= skip;
+		off += (off_t)v[i].iov_len;
+	}
+	return total;
+}
+
+static bool is_dsync(struct pgw__env *e, int fd)
+{
+	int flags;
+
+	if (fd == e->meta_fd)
+		return true;
+	flags = pgw__sys.fd_flags(fd);
+	if (flags < 0 || !(flags & O_DSYNC))
+		return false;
+	e->meta_fd = fd; /* LMDB keeps it as long as the environment is open */
+	return true;
+}
+
+ssize_t pgw__commit_meta_write(
+    struct pgw__call *call, int fd, const void *buf, size_t len, off_t off)
+{
+	const struct iovec v = { .iov_base = (void *)buf, .iov_len = len };
+	struct pgw__env *e = call->env;
+	ssize_t r = pgw__write_all(fd, &v, 1, off);
+
+	if (!is_dsync(e, fd))
+		return r;
+	PGW__ENV_COUNT(e, osync_writes, 1);
+	PGW__ENV_COUNT(e, osync_bytes, len);
+	if (r < 0) {
+		if (r != -EINTR)
+			failed(e, (int)r);
+		return r;
+	}
+	PGW__ENV_COUNT(e, barriers, 1);
+	meta_durable(call);
+	return r;
+}
+
+int pgw__sync_all(struct pgw__env *e)
+{
+	return sync_whole(e, PGW_FULL_ASKED);
+}
+
+void pgw__commit_begin(struct pgw__env *e)
+{
+	pgw__dirty_clear(&e->dirty);
+}
+
+void pgw__commit_remapped(struct pgw__env *e)
+{
+	uintptr_t start = atomic_load_explicit(&e->map_start, memory_order_relaxed);
+	uintptr_t end = atomic_load_explicit(&e->map_end, memory_order_relaxed);
+
+	pgw_sync_remap(&e->file, (void *)start, end - start);
+	e->trusted = false;
+	e->distrust = PGW_FULL_REMAPPED;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * env.h - what this library knows of each open LMDB environment, and how it is found.
+ *
+ * LMDB's handle has no room for us, so there is a list beside it. Three things lead to an entry:
+ * the handle (front.c), the descriptor of the data file and an address in its map (seam.c).
+ *
+ * Entries are type-stable: they are used again but never freed, and the list only grows, to as many
+ * as were ever open at once. So it is read without a lock, in any thread, and after fork. What is
+ * found is checked by comparing the key: descriptors and maps of open environments are disjoint, so
+ * an entry that matches is the right one, however the caller came by the pointer; and LMDB's rule
+ * that nobody uses an environment while it is opened, closed or resized keeps it right.
+ */
+#ifndef PGW_STORE_ENV_H
+#define PGW_STORE_ENV_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <pagewise/store.h>
+
+#include "dirty.h"
+
+/* Counters of one environment; env.c keeps a second set for those that are closed. */
+struct pgw__env_counters {
+	_Atomic uint64_t commits, dirty_ranges, dirty_bytes, synced_bytes, failed_syncs;
+	_Atomic uint64_t full_syncs[PGW_FULL_SYNC_COUNT];
+	_Atomic uint64_t sync_file_range_calls, sync_file_range_bytes, msync_calls, msync_bytes;
+	_Atomic uint64_t fdatasync_calls, directory_syncs, osync_writes, osync_bytes, barriers;
+};
+
+struct pgw__env {
+	struct pgw__env *next; /* constant once published */
+	_Atomic bool used;
+
+	/* Keys. NULL or -1: none. The map is a pair of words that must be read together: map_seq is
+	 * odd while they change. */
+	_Atomic(MDB_env *) lmdb;
+	_Atomic int fd;
+	_Atomic unsigned map_seq;
+	_Atomic uintptr_t map_start, map_end;
+
+	/* Constant while open. */
+	bool writemap;
+	uint32_t psize; /* of LMDB, bytes */
+
+	/* Whose handle is the write transaction's: LMDB uses one object for all of an environment.
+	 */
+	_Atomic(MDB_txn *) writer;
+
+	/* Owned by the writer: LMDB's writer lock is held (commit.c). */
+	struct pgw__dirty dirty;
+	struct pgw_ranges scratch;
+	off_t pos;	   /* of the next writev */
+	bool trusted;	   /* base is known */
+	uint64_t base;	   /* I1 in commit.c */
+	bool meta_pending; /* the meta page of base may not be durable */
+	uint64_t nosync;   /* last transaction that was committed without a sync, for the reason */
+	enum pgw_full_sync distrust; /* why not trusted */
+	int meta_fd;		     /* LMDB's O_DSYNC descriptor once seen, else -1 */
+
+	/* One sync at a time through fd: the kernel tells an error of write-out to one caller only.
+	 */
+	pthread_mutex_t sync_lock;
+	struct pgw_sync_file file;
+	int dir_fd; /* directory to sync with the first durable commit, or -1 */
+
+	_Atomic int failed; /* -errno of a failed sync; never cleared */
+	_Atomic uint64_t durable_txnid;
+
+	struct pgw__env_counters count;
+};
+
+#define PGW__ENV_COUNT(env, field, n) \
+	atomic_fetch_add_explicit(&(env)->count.field, (uint64_t)(n), memory_order_relaxed)
+
+/* What LMDB is being asked to do by the thread, for the functions of the seam below it. */
+enum pgw__op { PGW__OP_OPEN, PGW__OP_RESIZE, PGW__OP_COMMIT, PGW__OP_SYNC };
+
+struct pgw__call {
+	enum pgw__op op;
+	struct pgw__env *env;
+	MDB_env *lmdb;
+	uint64_t txnid;	  /* COMMIT */
+	bool data_synced; /* COMMIT: the first of its two barriers is done */
+	bool wrote;	  /* COMMIT: a data page was written */
+};
+
+/* The innermost call of the thread, or NULL. */
+extern __thread struct pgw__call *pgw__call;
+
+/* An unused entry with no key but the handle, or NULL (out of memory). */
+struct pgw__env *pgw__env_claim(MDB_env *lmdb);
+
+/* Complete the entry of an environment that LMDB has opened. flags: of mdb_env_open. Cannot fail:
+ * where the file cannot be examined, it is synced whole. */
+void pgw__env_opened(struct pgw__env *e, unsigned flags);
+
+/* Make the entry unfindable; before LMDB lets go of the descriptor and the handle. */
+void pgw__env_detach(struct pgw__env *e);
+
+/* Give the entry back. Its counters go to the process's sum. */
+void pgw__env_release(struct pgw__env *e);
+
+/* Any thread; NULL if there is none. */
+struct pgw__env *pgw__env_by_lmdb(const MDB_env *lmdb);
+struct pgw__env *pgw__env_by_fd(int fd);
+struct pgw__env *pgw__env_by_address(const void *p);
+
+/* The map is [start, start + len), or there is none (NULL). Only in open and resize. */
+void pgw__env_set_map(struct pgw__env *e, const void *start, size_t len);
+
+/* Was any environment ever opened? */
+bool pgw__env_any(void);
+
+/* Start counting anew; in a child after fork. */
+void pgw__env_reset_counters(void);
+
+/* Add up all entries and what was closed. */
+void pgw__env_total(struct pgw_env_stats *out);
+
+/* Add the counters to *out. */
+void pgw__env_counters_read(const struct pgw__env_counters *c, struct pgw_env_stats *out);
+
+#endif

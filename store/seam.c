@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * seam.c - LMDB's view of the operating system.
+ *
+ * Here the writes of a transaction are noted, and LMDB's syncs become those of commit.c. Which of
+ * LMDB's functions is at work is in pgw__call; calls on anything but an environment's data file
+ * (the lock file, a copy that is being written) pass through.
+ */
+#include "seam.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "commit.h"
+#include "sys.h"
+
+/* LMDB refers to stderr as data, which code that is not position-independent enough cannot do
+ * across libraries. It is used when an assertion fails. */
+FILE *pgw__seam_stderr;
+
+__attribute__((constructor)) static void set_stderr(void)
+{
+	pgw__seam_stderr = stderr;
+}
+
+/* -errno to libc's convention. */
+static ssize_t answer(ssize_t r)
+{
+	if (r >= 0)
+		return r;
+	errno = (int)-r;
+	return -1;
+}
+
+/* The thread's call, if it is op. */
+static struct pgw__call *within(enum pgw__op op)
+{
+	return pgw__call && pgw__call->op == op ? pgw__call : NULL;
+}
+
+/* The environment whose data file fd is. */
+static struct pgw__env *data_file(int fd)
+{
+	if (pgw__call && atomic_load_explicit(&pgw__call->env->fd, memory_order_relaxed) == fd)
+		return pgw__call->env;
+	return pgw__env_by_fd(fd);
+}
+
+static ssize_t write_data(struct pgw__env *e, int fd, const struct iovec *v, int n, off_t off)
+{
+	struct pgw__call *commit = within(PGW__OP_COMMIT);
+	uint64_t len = 0;
+
+	for (int i = 0; i < n; i++)
+		len += v[i].iov_len;
+	pgw__dirty_add(
+	    &e->dirty, (uint64_t)off, len); /* before: a failed write may have changed it */
+	if (commit)
+		commit->wrote = true;
+	return answer(pgw__write_all(fd, v, n, off));
+}
+
+ssize_t pgw__seam_pwrite(int fd, const void *buf, size_t len, off_t off)
+{
+	const struct iovec v = { .iov_base = (void *)buf, .iov_len = len };
+	struct pgw__call *commit = within(PGW__OP_COMMIT);
+	struct pgw__env *e = data_file(fd);
+
+	if (e)
+		return write_data(e, fd, &v, 1, off);
+	if (commit)
+		return answer(pgw__commit_meta_write(commit, fd, buf, len, off));
+	return pwrite(fd, buf, len, off);
+}
+
+ssize_t pgw__seam_pwritev(int fd, const struct iovec *v, int n, off_t off)
+{
+	struct pgw__env *e = data_file(fd);
+
+	return e ? write_data(e, fd, v, n, off) : pwritev(fd, v, n, off);
+}
+
+/* LMDB seeks before it writes a run of pages. The position is kept here and the run written with
+ * pwritev: one call instead of two. */
+off_t pgw__seam_lseek(int fd, off_t off, int whence)
+{
+	struct pgw__env *e = whence == SEEK_SET ? data_file(fd) : NULL;
+
+	if (!e)
+		return lseek(fd, off, whence);
+	e->pos = off;
+	return off;
+}
+
+ssize_t pgw__seam_writev(int fd, const struct iovec *v, int n)
+{
+	struct pgw__env *e = data_file(fd);
+
+	return e ? write_data(e, fd, v, n, e->pos) : writev(fd, v, n);
+}
+
+/* A sync of the data file, by whatever call; meta: of this range only. */
+static int sync_data_file(struct pgw__call *call, uint64_t off, uint64_t len)
+{
+	if (call->op == PGW__OP_SYNC)
+		return pgw__sync_all(call->env);
+	if (!call->data_synced)
+		return pgw__commit_data(call);
+	return pgw__commit_meta(call, off, len);
+}
+
+static struct pgw__call *syncing(void)
+{
+	struct pgw__call *call = within(PGW__OP_COMMIT);
+
+	return call ? call : within(PGW__OP_SYNC);
+}
+
+int pgw__seam_fdatasync(int fd)
+{
+	struct pgw__call *call = syncing();
+
+	if (!call || atomic_load_explicit(&call->env->fd, memory_order_relaxed) != fd)
+		return (int)answer(pgw__sys.fdatasync(fd));
+	return (int)answer(sync_data_file(call, 0, 0));
+}
+
+int pgw__seam_fsync(int fd)
+{
+	struct pgw__call *call = syncing();
+
+	if (!call || atomic_load_explicit(&call->env->fd, memory_order_relaxed) != fd)
+		return (int)answer(pgw__sys.fsync(fd));
+	return (int)answer(sync_data_file(call, 0, 0));
+}
+
+int pgw__seam_msync(void *addr, size_t len, int flags)
+{
+	struct pgw__call *call = flags & MS_SYNC ? syncing() : NULL;
+	uintptr_t start;
+
+	if (!call)
+		return (int)answer(pgw__sys.msync(addr, len, flags));
+	start = atomic_load_explicit(&call->env->map_start, memory_order_relaxed);
+	return (int)answer(sync_data_file(call, (uintptr_t)addr - start, len));
+}
+
+/* Is this the data file's map that is being made or given up? */
+static bool is_data_map(const struct pgw__call *call, int fd)
+{
+	int data_fd;
+
+	return call && !mdb_env_get_fd(call->lmdb, &data_fd) && data_fd == fd;
+}
+
+static struct pgw__call *mapping(void)
+{
+	struct pgw__call *call = within(PGW__OP_OPEN);
+
+	return call ? call : within(PGW__OP_RESIZE);
+}
+
+void *pgw__seam_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
+{
+	struct pgw__call *call = mapping();
+	void *p = mmap(addr, len, prot, flags, fd, off);
+
+	if (p != MAP_FAILED && is_data_map(call, fd))
+		pgw__env_set_map(call->env, p, len);
+	return p;
+}
+
+int pgw__seam_munmap(void *addr, size_t len)
+{
+	struct pgw__call *call = mapping();
+
+	if (call && atomic_load(&call->env->map_start) == (uintptr_t)addr)
+		pgw__env_set_map(call->env, NULL, 0);
+	return munmap(addr, len);
+}
+
+int pgw__seam_mid2l_append(void *list, struct pgw__lmdb_dirty_page *entry)
+{
+	struct pgw__env *e = pgw__env_by_address(entry->page);
+
+	if (e) {
+		uintptr_t start = atomic_load_explicit(&e->map_start, memory_order_relaxed);
+
+		pgw__dirty_add(&e->dirty, (uintptr_t)entry->page - start, e->psize);
+	}
+	return mdb_mid2l_append(list, entry);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * seam.h - what stands behind the names that seam.syms redirects.
+ *
+ * pgw__seam_* are called by LMDB in place of the functions of the same name; they keep their
+ * contract (result, errno). pgw__lmdb_* are LMDB's own functions.
+ */
+#ifndef PGW_STORE_SEAM_H
+#define PGW_STORE_SEAM_H
+
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <lmdb.h>
+
+int pgw__lmdb_env_open(MDB_env *env, const char *path, unsigned flags, mdb_mode_t mode);
+void pgw__lmdb_env_close(MDB_env *env);
+int pgw__lmdb_env_set_mapsize(MDB_env *env, size_t size);
+int pgw__lmdb_env_sync(MDB_env *env, int force);
+int pgw__lmdb_txn_begin(MDB_env *env, MDB_txn *parent, unsigned flags, MDB_txn **txn);
+int pgw__lmdb_txn_commit(MDB_txn *txn);
+
+/* An entry of LMDB's list of dirty pages; the lists themselves are none of our business. */
+struct pgw__lmdb_dirty_page {
+	size_t pgno;
+	void *page;
+};
+
+int mdb_mid2l_append(void *list, struct pgw__lmdb_dirty_page *entry);
+
+ssize_t pgw__seam_pwrite(int fd, const void *buf, size_t len, off_t off);
+ssize_t pgw__seam_writev(int fd, const struct iovec *v, int n);
+ssize_t pgw__seam_pwritev(int fd, const struct iovec *v, int n, off_t off);
+off_t pgw__seam_lseek(int fd, off_t off, int whence);
+int pgw__seam_fdatasync(int fd);
+int pgw__seam_fsync(int fd);
+int pgw__seam_msync(void *addr, size_t len, int flags);
+void *pgw__seam_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off);
+int pgw__seam_munmap(void *addr, size_t len);
+int pgw__seam_mid2l_append(void *list, struct pgw__lmdb_dirty_page *entry);
+extern FILE *pgw__seam_stderr;
+
+#endif
