@@ -282,6 +282,29 @@ static int fill_thinned(MDB_env *env)
 	return with_txn(env, "thin", 0, put_n, 10);
 }
 
+/* A few pages each: the seeds of the fuzz corpus. */
+static int fill_tiny_texts(MDB_env *env)
+{
+	TRY(with_txn(env, "text", 0, put_n, 60));
+	return with_txn(env, "text", 0, thin_out, 60);
+}
+
+static int fill_tiny_dups(MDB_env *env)
+{
+	return with_txn(env, "dup", MDB_DUPSORT | MDB_REVERSEDUP, put_dups_text, 12);
+}
+
+static int fill_tiny_fixed(MDB_env *env)
+{
+	return with_txn(
+	    env, "fixed", MDB_DUPSORT | MDB_DUPFIXED | MDB_INTEGERDUP, put_dups_fixed, 18);
+}
+
+static int fill_tiny_overflow(MDB_env *env)
+{
+	return with_txn(env, NULL, 0, put_big, 5);
+}
+
 /* Some of everything, with one database three levels deep and the main database on one page: what
  * the damage tests cut into. */
 static int fill_everything(MDB_env *env)
@@ -312,6 +335,10 @@ const struct shape shapes[] = {
 	{ "spill", fill_spill },
 	{ "nested", fill_nested },
 	{ "thinned", fill_thinned },
+	{ "tiny-texts", fill_tiny_texts },
+	{ "tiny-dups", fill_tiny_dups },
+	{ "tiny-fixed", fill_tiny_fixed },
+	{ "tiny-overflow", fill_tiny_overflow },
 	{ "everything", fill_everything },
 };
 const size_t n_shapes = sizeof(shapes) / sizeof(shapes[0]);
