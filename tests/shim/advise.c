@@ -747,8 +747,8 @@ static void sweep(const char *mode, bool pidfd_self, int err)
 		r = pgw_advise(ranges, 300, PGW_DONTNEED, status, &report);
 		assert_truthful(300, r);
 		assert_true(sim.total < 2000);
-		/* One failed call costs one run at most, or the batching; or it was the probe's, and
-		 * looks like a kernel without madvise. */
+		/* One failed call costs one run at most, or the batching; or it was the probe's,
+		 * and looks like a kernel without madvise. */
 		if (r != -EOPNOTSUPP && err != EAGAIN && err != EINTR)
 			assert_true(report.failed_ranges <= 12);
 	} while (sim.failed);
