@@ -3,7 +3,7 @@
 # pagewise probe: the table, the JSON, and paths of every kind.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
-pagewise=$1
+pagewise=$(readlink -f "$1")
 python=/usr/bin/python3
 unset PAGEWISE_KERNEL PAGEWISE_SYNC PAGEWISE_STATS
 

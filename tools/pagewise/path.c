@@ -57,7 +57,7 @@ static int open_for_report(const char *path, struct path_report *out)
 		return -1;
 	}
 	if (!S_ISREG(st.st_mode)) {
-		errno = EINVAL;
+		errno = EOPNOTSUPP;
 		return fail(out, "neither a file nor a directory");
 	}
 	fd = open(path, O_RDWR | O_CLOEXEC);
