@@ -110,7 +110,7 @@ expect_message "space or a colon"
 
 # Programs that a preload does not reach are run, with a warning.
 tree "$tmp/build"
-program=$(command -v true)
+program=$(type -P true)
 if [ "$(id -u)" = 0 ]; then
     cp "$program" setuid
     chown nobody setuid
