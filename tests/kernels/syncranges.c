@@ -190,7 +190,7 @@ static int cmd_write(const char *path, uint64_t seed, const char *strategy)
 	enum pgw_sync_strategy want;
 	bool none = !strcmp(strategy, "none");
 	struct rng rng = { seed };
-	struct file f;
+	static struct file f; /* held to the end of the process: no leak */
 	int err;
 
 	if (!none && pgw_sync_strategy_parse(strategy, &want))
