@@ -3,19 +3,18 @@
  * tlb.c - what batching is for: 8192 separate pages are purged with few TLB flushes, while another
  * thread of the process runs. Counted by the kernel's tracepoint tlb:tlb_flush, not timed.
  */
-#include <errno.h>
 #include <inttypes.h>
-#include <linux/perf_event.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <pagewise/advise.h>
+
+#include "tlbcount.h"
 
 #define RANGES	    8192
 #define FLUSHES_MAX 64
@@ -36,46 +35,6 @@ static int fail(const char *what, uint64_t n)
 	return 1;
 }
 
-/* The number of the tracepoint, or -1. */
-static long tracepoint(void)
-{
-	static const char *const paths[] = { "/sys/kernel/tracing/events/tlb/tlb_flush/id",
-		"/sys/kernel/debug/tracing/events/tlb/tlb_flush/id" };
-	long id = -1;
-
-	for (size_t i = 0; i < 2 && id < 0; i++) {
-		FILE *f = fopen(paths[i], "r");
-
-		if (f && fscanf(f, "%ld", &id) != 1)
-			id = -1;
-		if (f)
-			fclose(f);
-	}
-	return id;
-}
-
-/* Counts those of this process, threads that are created later included. */
-static int open_counter(long id)
-{
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_TRACEPOINT,
-		.size = sizeof(attr),
-		.config = (uint64_t)id,
-		.inherit = 1,
-	};
-
-	return (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
-}
-
-static uint64_t read_counter(int fd)
-{
-	uint64_t n = 0;
-
-	if (read(fd, &n, sizeof(n)) != sizeof(n))
-		abort();
-	return n;
-}
-
 static void *run(void *arg)
 {
 	while (!atomic_load_explicit(&stop, memory_order_relaxed))
@@ -93,10 +52,10 @@ static uint64_t flushes_of_madvise(int counter)
 	uint64_t before;
 
 	dirty();
-	before = read_counter(counter);
+	before = tlbcount_read(counter);
 	for (size_t i = 0; i < RANGES; i++)
 		madvise((void *)(uintptr_t)ranges[i].start, (size_t)ranges[i].len, MADV_DONTNEED);
-	return read_counter(counter) - before;
+	return tlbcount_read(counter) - before;
 }
 
 static uint64_t flushes_of_advise(int counter, struct pgw_advise_report *report)
@@ -104,10 +63,10 @@ static uint64_t flushes_of_advise(int counter, struct pgw_advise_report *report)
 	uint64_t before;
 
 	dirty();
-	before = read_counter(counter);
+	before = tlbcount_read(counter);
 	if (pgw_advise(ranges, RANGES, PGW_DONTNEED, NULL, report))
 		abort();
-	return read_counter(counter) - before;
+	return tlbcount_read(counter) - before;
 }
 
 int main(void)
@@ -116,6 +75,7 @@ int main(void)
 	struct pgw_advise_report report;
 	uint64_t looped, batched;
 	struct pgw_probe probe;
+	const char *why;
 	pthread_t thread;
 	int counter;
 
@@ -125,11 +85,9 @@ int main(void)
 		return skip(probe.reason);
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
 		return skip("one processor: there is no other to flush");
-	if (tracepoint() < 0)
-		return skip("no tracepoint tlb:tlb_flush that this user can read");
-	counter = open_counter(tracepoint());
+	counter = tlbcount_open(&why);
 	if (counter < 0)
-		return skip("perf_event_open is not permitted (perf_event_paranoid)");
+		return skip(why);
 
 	area = mmap(NULL, 2 * RANGES * page, PROT_READ | PROT_WRITE,
 	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
