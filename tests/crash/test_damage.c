@@ -703,7 +703,7 @@ static void random_damage(void **state)
 	const struct audit_options opt = { .max_problems = 8 };
 	uint64_t seed = 42;
 
-	for (int round = 0; round < 400; round++) {
+	for (int round = 0; round < 200; round++) {
 		struct image m = load();
 		struct audit_report r;
 

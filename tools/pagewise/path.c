@@ -57,15 +57,13 @@ static int open_for_report(const char *path, struct path_report *out)
 		return -1;
 	}
 	if (!S_ISREG(st.st_mode)) {
-		errno = EOPNOTSUPP;
+		errno = EINVAL;
 		return fail(out, "neither a file nor a directory");
 	}
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0 && (errno == EACCES || errno == EROFS || errno == ETXTBSY || errno == EPERM))
 		fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return fail(out, "cannot open it");
-	return fd;
+	return fd < 0 ? fail(out, "cannot open it") : fd;
 }
 
 void examine_path(const char *path, struct path_report *out)
