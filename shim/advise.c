@@ -47,6 +47,9 @@ _Static_assert((uint64_t)PGW__VECTOR_MAX *PGW_ADVISE_SINGLE_BYTES < PGW__VECTOR_
 /* Tries before EAGAIN or EINTR is believed. */
 #define AGAIN_MAX 16
 
+/* Kernel answers below -ERRNO_MAX are not errors, nor anything else. */
+#define ERRNO_MAX 4095
+
 /* How often in one pgw_advise madvise may take what process_madvise has refused (A3). */
 #define QUARRELS_MAX 3
 
@@ -317,7 +320,7 @@ static size_t advise_vector(struct job *j, const struct pgw_range *v, size_t n)
 		asked += v[i].len;
 	done = call_vector_as_self(j, v, n);
 	if (done < 0)
-		return settle_refused(j, v, n, (int)done);
+		return settle_refused(j, v, n, done < -ERRNO_MAX ? -EIO : (int)done);
 	if (done > 0 && (uint64_t)done < asked)
 		return settle_short(j, v, (uint64_t)done);
 	if ((uint64_t)done == asked) {

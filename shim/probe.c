@@ -491,5 +491,6 @@ void pgw__probe_reset(void)
 	for (size_t a = 0; a < PGW_ADVICE_COUNT; a++)
 		atomic_store(&decisions[a], 0);
 	atomic_store(&dontneed_keeps, false);
+	pgw__self_reset();
 	read_mode(&ignored);
 }

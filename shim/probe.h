@@ -113,4 +113,7 @@ int pgw__self_renew(enum pgw_self self, int bad, int *out);
 int pgw__self_open(int *out);
 void pgw__self_keep(int fd);
 
+/* Part of pgw__probe_reset. */
+void pgw__self_reset(void);
+
 #endif

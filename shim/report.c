@@ -240,7 +240,7 @@ static bool format(struct pgw__json *j)
 	return used;
 }
 
-/* report.path with %p replaced by the process id and %% by one of them. */
+/* report.path with %p replaced by the process id. */
 static bool expand_path(char *out, size_t cap)
 {
 	char pid[24], one[2] = "";
@@ -253,8 +253,6 @@ static bool expand_path(char *out, size_t cap)
 		one[0] = *p;
 		if (p[0] == '%' && p[1] == 'p') {
 			piece = decimal(pid, (unsigned long)pgw__sys.getpid());
-			p++;
-		} else if (p[0] == '%' && p[1] == '%') {
 			p++;
 		}
 		if (!append(out, cap, &len, piece))

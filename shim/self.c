@@ -8,7 +8,8 @@
  *  - It gets a high number: the program may expect its next open() to return 0, 1 or 2.
  *  - After fork it means the parent. So the process id is kept with it, and compared at each use.
  *  - The program may close it (closefrom) and reuse its number. So a number that the kernel refused
- *    is never closed here, only forgotten.
+ *    is never closed here, only forgotten; and as it may have been ours all the same, that is done
+ *    a limited number of times.
  *
  * The pair (process id, descriptor) is one atomic word; whoever loses the race to set it closes
  * what it opened. A vfork child, which shares this memory but not the descriptors, leaves its own
@@ -21,6 +22,10 @@
 
 #include "stats.h"
 #include "sys.h"
+
+#define RENEWALS_MAX 8
+
+static _Atomic unsigned renewals;
 
 /* Process id in the upper half, descriptor + 1 in the lower. 0: none. */
 static _Atomic uint64_t current;
@@ -109,7 +114,15 @@ int pgw__self_renew(enum pgw_self self, int bad, int *out)
 		*out = fd; /* another thread was faster */
 		return 0;
 	}
+	if (atomic_fetch_add(&renewals, 1) >= RENEWALS_MAX)
+		return -EBADF;
 	return open_in_place_of(word, pid, out);
+}
+
+void pgw__self_reset(void)
+{
+	atomic_store(&current, 0);
+	atomic_store(&renewals, 0);
 }
 
 void pgw__self_keep(int fd)

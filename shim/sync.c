@@ -48,7 +48,9 @@
 
 /* --- which strategy --- */
 
-enum kind { KNOWN_RANGES, KNOWN_WHOLE, KNOWN_NONE };
+/* KNOWN_STACKED: the pages belong to another inode, of the file below, and sync_file_range looks at
+ * this one's: it answers 0 and writes nothing. */
+enum kind { KNOWN_RANGES, KNOWN_WHOLE, KNOWN_STACKED, KNOWN_NONE };
 
 static const struct file_system {
 	uint64_t magic;
@@ -62,8 +64,8 @@ static const struct file_system {
 	{ 0x858458f6, "ramfs", KNOWN_NONE, "ramfs: there is no device to flush" },
 	{ 0x9123683e, "btrfs", KNOWN_WHOLE, "btrfs has no range sync: every sync is of the file" },
 	{ 0x2fc12fc1, "zfs", KNOWN_WHOLE, "zfs has no range sync: every sync is of the file" },
-	{ 0x794c7630, "overlayfs", KNOWN_WHOLE,
-	    "overlayfs: the file system below is not known to sync ranges" },
+	{ 0x794c7630, "overlayfs", KNOWN_STACKED,
+	    "overlayfs: sync_file_range does nothing to the file below" },
 	{ 0x65735546, "fuse", KNOWN_WHOLE, "fuse: what is below is not known to sync ranges" },
 	{ 0x6969, "nfs", KNOWN_WHOLE, "nfs: only a sync of the file commits on the server" },
 	{ 0xff534d42, "cifs", KNOWN_WHOLE, "cifs: only a sync of the file reaches the server" },
@@ -180,6 +182,10 @@ int pgw_sync_init(
 		new.if_mapped_reason = forced_reason(by_environment);
 	} else {
 		choose(&new, fs);
+	}
+	if (fs->kind == KNOWN_STACKED && new.if_mapped == PGW_SYNC_WRITEOUT) {
+		new.if_mapped = PGW_SYNC_FDATASYNC;
+		new.if_mapped_reason = fs->reason;
 	}
 	if ((flags & O_ACCMODE) != O_RDWR && new.if_mapped != PGW_SYNC_FDATASYNC) {
 		new.if_mapped = PGW_SYNC_FDATASYNC;

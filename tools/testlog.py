@@ -3,7 +3,7 @@
 """Turn meson's testlog.json into lines "result<TAB>name<TAB>reason".
 
 result is passed, failed or skipped; the reason is the last line that the test wrote to standard
-error (or output). A log that is missing or names no test is an error: nothing ran.
+error (or output, if that is all there is). A log that is missing or names no test is an error: nothing ran.
 """
 import json
 import sys
@@ -34,7 +34,7 @@ def main():
                 elif result == "SKIP":
                     print(f"skipped\t{name}\t{reason_of(test)}")
                 else:
-                    print(f"failed\t{name}\t{result.lower()}")
+                    print(f"failed\t{name}\t{result.lower()}: {reason_of(test)}")
     except (OSError, ValueError, KeyError) as error:
         sys.exit(f"testlog.py: {sys.argv[1]}: {error}")
     if count == 0:

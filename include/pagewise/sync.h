@@ -16,9 +16,9 @@
  *   (OpenBSD); on Linux only when forced.
  *
  * PAGEWISE_SYNC=auto|span|writeout|fdatasync|per-range forces one for every file of the process
- * (ignored in set-user-ID programs). One that cannot work on a file (no mapping, or a mapping of a
- * read-only descriptor, through which msync does nothing) is replaced by fdatasync, with the
- * reason.
+ * (ignored in set-user-ID programs). One that cannot work on a file (no mapping, a mapping of a
+ * read-only descriptor, through which msync does nothing, or writeout on overlayfs, where
+ * sync_file_range does nothing) is replaced by fdatasync, with the reason.
  */
 #ifndef PAGEWISE_SYNC_H
 #define PAGEWISE_SYNC_H

@@ -27,13 +27,12 @@ static int purge(void)
 	};
 	struct pgw_probe probe;
 
-	if (pgw_probe(PGW_DONTNEED, &probe))
-		return 1;
-	if (pgw_advise(ranges, 2, PGW_DONTNEED, NULL, NULL))
-		return 1;
-	if (pgw_dontneed_zeroes() && (p[0] || p[2 * page]))
-		return 1;
-	return !(p[page] && p[3 * page]);
+	int bad = pgw_probe(PGW_DONTNEED, &probe) ||
+		  pgw_advise(ranges, 2, PGW_DONTNEED, NULL, NULL) ||
+		  (pgw_dontneed_zeroes() && (p[0] || p[2 * page])) || !p[page] || !p[3 * page];
+
+	munmap(p, 4 * page);
+	return bad;
 }
 
 static int sync_file(void)

@@ -6,7 +6,7 @@
 # loader is not to see them, so that it needs neither alloc nor store.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
-built=$1
+built=$(readlink -f "$1")
 unset PAGEWISE_STATS LD_PRELOAD
 
 # A build folder: DIR/tools/pagewise/pagewise and the libraries beside it.
@@ -25,11 +25,12 @@ cd "$tmp" || exit 1
 # shellcheck disable=SC2016 # the command's variables
 show='printf "%s\n" "${LD_PRELOAD-unset}" "${PAGEWISE_STATS-unset}"'
 
-# expect_environment PRELOAD STATS RUN-OPTIONS...
+# expect_environment PRELOAD STATS RUN-OPTIONS...; given is what pagewise itself is given.
+given=()
 expect_environment() {
     local preload=$1 stats=$2
     shift 2
-    "$pagewise" run "$@" /bin/sh -c "$show" >out 2>err || fail "run $*: $(cat err)"
+    env "${given[@]}" "$pagewise" run "$@" /bin/sh -c "$show" >out 2>err || fail "run $*: $(cat err)"
     printf '%s\n' "$preload" "$stats" | diff - out >&2 || fail "environment of run $*"
 }
 
@@ -42,13 +43,11 @@ expect_environment unset unset --no-alloc --no-store
 expect_environment "$alloc" 1 --no-store --stats
 expect_environment "$alloc" "$tmp/s.%p" --no-store --stats=s.%p
 expect_environment "$alloc" /s.%p --no-store --stats=/s.%p
-export LD_PRELOAD=libother.so
+given=(LD_PRELOAD=libother.so)
 expect_environment "$alloc:$store:libother.so" unset
 expect_environment libother.so unset --no-alloc --no-store
-unset LD_PRELOAD
-export PAGEWISE_STATS=kept
+given=(PAGEWISE_STATS=kept)
 expect_environment "$alloc" kept --no-store
-unset PAGEWISE_STATS
 
 # From here on without libraries: how the command ends.
 bare() {
@@ -111,7 +110,7 @@ expect_message "space or a colon"
 
 # Programs that a preload does not reach are run, with a warning.
 tree "$tmp/build"
-program=$(command -v true)
+program=$(type -P true)
 if [ "$(id -u)" = 0 ]; then
     cp "$program" setuid
     chown nobody setuid

@@ -56,7 +56,7 @@ void probe_print_json(const struct probe_report *r);
 enum preload { PRELOAD_ALLOC, PRELOAD_STORE };
 
 /* The absolute path of a library to preload: malloc'd, the caller frees it. On failure NULL, after
- * a message that names every place looked at. */
+ * a message that names the place looked at. */
 char *preload_library(enum preload which);
 
 /* The file that execvp(3) would start for name, malloc'd; NULL if there is none. */

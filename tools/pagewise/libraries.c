@@ -14,16 +14,21 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A place the program can be in, and the libraries that go with it, from the same root. */
-static const struct layout {
+/* A directory the program can be in, and where its libraries are then, from the same root. */
+struct layout {
 	const char *program_dir;
 	const char *library[2]; /* by enum preload */
-} layouts[] = {
-	{ "/tools/pagewise", { "/alloc/libpagewise-alloc.so", "/store/compat/liblmdb.so.0" } },
-	{ PGW_BINDIR, { PGW_LIBDIR "/libpagewise-alloc.so.0", PGW_PKGLIBDIR "/liblmdb.so.0" } },
 };
 
-#define NLAYOUTS (sizeof(layouts) / sizeof(layouts[0]))
+static const struct layout build_layout = {
+	"/tools/pagewise",
+	{ "/alloc/libpagewise-alloc.so", "/store/compat/liblmdb.so.0" },
+};
+
+static const struct layout installed_layout = {
+	PGW_BINDIR,
+	{ PGW_LIBDIR "/libpagewise-alloc.so.0", PGW_PKGLIBDIR "/liblmdb.so.0" },
+};
 
 static const struct {
 	const char *part, *option;
@@ -50,43 +55,39 @@ static int own_directory(char dir[PATH_MAX])
 	return 0;
 }
 
-/* ROOT of dir if dir is ROOT with tail appended, else NULL. */
-static char *root_of(const char *dir, const char *tail)
+/* Length of ROOT if dir is ROOT with tail appended, else -1. */
+static int root_length(const char *dir, const char *tail)
 {
 	size_t d = strlen(dir), t = strlen(tail);
 
-	if (d < t || strcmp(dir + d - t, tail))
-		return NULL;
-	return strndup(dir, d - t);
+	return d >= t && !strcmp(dir + d - t, tail) ? (int)(d - t) : -1;
 }
 
+/* Only one place is tried: the libraries of another build or version would be a surprise. */
 char *preload_library(enum preload which)
 {
-	char dir[PATH_MAX], *path = NULL, *last = NULL;
+	const struct layout *layout = &build_layout;
+	char dir[PATH_MAX], *path;
+	int root;
 
 	if (own_directory(dir))
 		return NULL;
-	for (size_t i = 0; i < NLAYOUTS; i++) {
-		char *root = root_of(dir, layouts[i].program_dir);
-
-		/* An installed program that was reached through a link: its libraries are where it
-		 * was told at build time. */
-		if (!root && !strcmp(layouts[i].program_dir, PGW_BINDIR))
-			root = strdup("");
-		if (!root)
-			continue;
-		if (asprintf(&path, "%s%s", root, layouts[i].library[which]) < 0)
-			path = NULL;
-		free(root);
-		if (path && access(path, R_OK) == 0) {
-			free(last);
-			return path;
-		}
-		free(last);
-		last = path;
+	root = root_length(dir, layout->program_dir);
+	if (root < 0) {
+		layout = &installed_layout;
+		root = root_length(dir, layout->program_dir);
 	}
+	/* Installed, and reached through a link: the libraries are where the build was told. */
+	if (root < 0)
+		root = 0;
+	if (asprintf(&path, "%.*s%s", root, dir, layout->library[which]) < 0) {
+		complain("out of memory");
+		return NULL;
+	}
+	if (access(path, R_OK) == 0)
+		return path;
 	complain("the %s library is not at %s: build or install it, or leave it out with %s",
-	    names[which].part, last ? last : "any known place", names[which].option);
-	free(last);
+	    names[which].part, path, names[which].option);
+	free(path);
 	return NULL;
 }

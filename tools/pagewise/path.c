@@ -57,13 +57,15 @@ static int open_for_report(const char *path, struct path_report *out)
 		return -1;
 	}
 	if (!S_ISREG(st.st_mode)) {
-		errno = EINVAL;
+		errno = EOPNOTSUPP;
 		return fail(out, "neither a file nor a directory");
 	}
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0 && (errno == EACCES || errno == EROFS || errno == ETXTBSY || errno == EPERM))
 		fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd < 0 ? fail(out, "cannot open it") : fd;
+	if (fd < 0)
+		return fail(out, "cannot open it");
+	return fd;
 }
 
 void examine_path(const char *path, struct path_report *out)

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * hooks.c - where jemalloc and this library meet.
+ *
+ * jemalloc is linked in unchanged. Its extent hooks, a documented interface, give us the extents
+ * that have decayed and ask us for new ones; malloc and free themselves run as they always did.
+ * What the public interface does not reach is reached through the linker's --wrap:
+ *
+ *   arena_new      gives every arena the hooks when it is made: automatic ones, arena 0, the one
+ *                  for oversize allocations, and those of arenas.create. The public way (mallctl
+ *                  arena.<i>.extent_hooks) would have to create every arena first.
+ *   sc_boot        the last function to run before jemalloc reads its configuration: the one place
+ *                  to change a default (retain) so that the user's own settings still win.
+ *   peak_*_event   run about every 64 KiB a thread allocates or frees, when that thread holds no
+ *                  lock of jemalloc and is not inside it: where a thread may be made (purger.h).
+ *   arena_decay    with all set: somebody asked for everything to be given back (arena.<i>.purge,
+ *                  thread.idle), and expects it done when the call returns.
+ *   pthread_atfork registers our handlers around jemalloc's.
+ *
+ * In a hook there is no malloc, mallctl, stdio or pthread_create: jemalloc is in the middle of
+ * something, and may hold a lock.
+ */
+#include <errno.h>
+#include <pthread.h>
+
+#include <pagewise/advise.h>
+#include <pagewise/alloc.h>
+
+#include "jemalloc_private.h"
+#include "options.h"
+#include "purge.h"
+#include "purger.h"
+#include "report.h"
+#include "space.h"
+
+/* ---- the hooks ---- */
+
+static void *hook_alloc(extent_hooks_t *hooks, void *addr, size_t size, size_t align, bool *zero,
+    bool *commit, unsigned arena)
+{
+	void *p = pgw__space_alloc(addr, size, align, zero);
+
+	if (p)
+		*commit = true;
+	return p;
+}
+
+static bool hook_dalloc(
+    extent_hooks_t *hooks, void *addr, size_t size, bool committed, unsigned arena)
+{
+	struct pgw__space_view v;
+
+	if (pgw__space_give(addr, size, &v))
+		return true; /* it stays jemalloc's, which calls purge_forced then */
+	pgw__purger_notice(&v);
+	return false;
+}
+
+/* An extent of a destroyed arena that hook_dalloc had declined before. If that happens again it
+ * stays mapped and unused. */
+static void hook_destroy(
+    extent_hooks_t *hooks, void *addr, size_t size, bool committed, unsigned arena)
+{
+	(void)hook_dalloc(hooks, addr, size, committed, arena);
+}
+
+static bool purge_one(void *addr, size_t offset, size_t len, enum pgw_advice advice)
+{
+	struct pgw_range r = { (uint64_t)addr + offset, len };
+
+	return pgw_advise(&r, 1, advice, NULL, NULL) != 0;
+}
+
+static bool hook_purge_lazy(
+    extent_hooks_t *hooks, void *addr, size_t size, size_t offset, size_t len, unsigned arena)
+{
+	return purge_one(addr, offset, len, PGW_FREE);
+}
+
+/* Success promises zeroes. */
+static bool hook_purge_forced(
+    extent_hooks_t *hooks, void *addr, size_t size, size_t offset, size_t len, unsigned arena)
+{
+	return purge_one(addr, offset, len, PGW_DONTNEED) || !pgw_dontneed_zeroes();
+}
+
+static bool hook_split(extent_hooks_t *hooks, void *addr, size_t size, size_t a, size_t b,
+    bool committed, unsigned arena)
+{
+	return false; /* permitted: pools know nothing of what jemalloc holds */
+}
+
+static bool hook_merge(extent_hooks_t *hooks, void *a, size_t a_size, void *b, size_t b_size,
+    bool committed, unsigned arena)
+{
+	return false;
+}
+
+static extent_hooks_t our_hooks = {
+	.alloc = hook_alloc,
+	.dalloc = hook_dalloc,
+	.destroy = hook_destroy,
+	.commit = NULL, /* everything is committed, always */
+	.decommit = NULL,
+	.purge_lazy = hook_purge_lazy,
+	.purge_forced = hook_purge_forced,
+	.split = hook_split,
+	.merge = hook_merge,
+};
+
+/* ---- installing them ---- */
+
+/* retain:true makes jemalloc keep what it purges, and grow what it keeps by ever larger steps. Both
+ * it and we would do that; who asks for it gets jemalloc as it is. */
+static bool hooks_wanted(void)
+{
+	return pgw__option(PGW_ALLOC_HOOKS) && !je_opt_retain;
+}
+
+void *__wrap_je_arena_new(void *tsdn, unsigned ind, const struct je_arena_config *config)
+{
+	struct je_arena_config ours = {
+		.extent_hooks = &our_hooks,
+		.metadata_use_hooks = false, /* metadata is never given back, and must be zero */
+	};
+	void *arena;
+
+	if (!hooks_wanted())
+		return __real_je_arena_new(tsdn, ind, config);
+	if (config->extent_hooks != &je_ehooks_default_extent_hooks) {
+		PGW__ALLOC_COUNT(arenas_foreign, 1);
+		return __real_je_arena_new(tsdn, ind, config);
+	}
+	arena = __real_je_arena_new(tsdn, ind, &ours);
+	if (!arena)
+		return NULL;
+	if (ind == 0) /* its base exists already, with the default hooks; it holds no extent yet */
+		je_base_extent_hooks_set(je_b0get(), &our_hooks);
+	PGW__ALLOC_COUNT(arenas, 1);
+	return arena;
+}
+
+void __wrap_je_sc_boot(void *data)
+{
+	pgw__options_load();
+	if (pgw__option(PGW_ALLOC_HOOKS))
+		je_opt_retain = false; /* the default; the configuration is read after this */
+	pgw__space_mapped = je_pages_set_thp_state;
+	__real_je_sc_boot(data);
+}
+
+/* ---- safe points ---- */
+
+void __wrap_je_peak_alloc_event_handler(void *tsd, uint64_t elapsed)
+{
+	__real_je_peak_alloc_event_handler(tsd, elapsed);
+	pgw__purger_poll(true);
+}
+
+void __wrap_je_peak_dalloc_event_handler(void *tsd, uint64_t elapsed)
+{
+	__real_je_peak_dalloc_event_handler(tsd, elapsed);
+	pgw__purger_poll(false);
+}
+
+void __wrap_je_arena_decay(void *tsdn, void *arena, bool is_background_thread, bool all)
+{
+	__real_je_arena_decay(tsdn, arena, is_background_thread, all);
+	if (all)
+		pgw__purge_all(0, UINT64_MAX);
+}
+
+/* ---- fork ---- */
+
+/* prepare handlers run last registered first, the others first registered first. Our lock is a leaf
+ * below jemalloc's, so it is taken after them and, in the child, made new before them; the purge
+ * that keeps the child from copying what nobody needs wants jemalloc unlocked. */
+int __wrap_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
+{
+	int err;
+
+	if (prepare != je_jemalloc_prefork) /* some other part of this library */
+		return __real_pthread_atfork(prepare, parent, child);
+	err = __real_pthread_atfork(
+	    pgw__space_fork_prepare, pgw__space_fork_parent, pgw__space_fork_child);
+	if (!err)
+		err = __real_pthread_atfork(prepare, parent, child);
+	if (!err)
+		err = __real_pthread_atfork(pgw__purger_before_fork, NULL, NULL);
+	return err;
+}
+
+/* ---- public ---- */
+
+int pgw_alloc_purge(void)
+{
+	struct pgw_alloc_stats before, after;
+	char name[] = "arena.4096.purge"; /* MALLCTL_ARENAS_ALL */
+
+	_Static_assert(MALLCTL_ARENAS_ALL == 4096, "the name above");
+	pgw_alloc_stats_get(&before);
+	if (mallctl(name, NULL, NULL, NULL, 0))
+		return -EINVAL;
+	if (!hooks_wanted())
+		return -EOPNOTSUPP;
+	pgw__purge_all(0, UINT64_MAX);
+	pgw__space_drain();
+	pgw_alloc_stats_get(&after);
+	return after.kept_ranges > before.kept_ranges ? -EAGAIN : 0;
+}
+
+int pgw_alloc_option_set(enum pgw_alloc_option option, uint64_t value)
+{
+	if (option == PGW_ALLOC_HOOKS || (option == PGW_ALLOC_THREAD && pgw__purger_running()))
+		return -EPERM;
+	return pgw__option_set(option, value);
+}
+
+/* ---- report ---- */
+
+static void report(struct pgw__json *j)
+{
+	struct pgw_alloc_stats s;
+
+	pgw_alloc_stats_get(&s);
+	if (!s.fresh_maps && !s.given)
+		return;
+	pgw__report_shim(j);
+#define MEMBER(field) pgw__json_u64(j, #field, s.field)
+	MEMBER(arenas);
+	MEMBER(arenas_foreign);
+	MEMBER(pending_hits);
+	MEMBER(stale_hits);
+	MEMBER(clean_hits);
+	MEMBER(fresh_hits);
+	MEMBER(failed);
+	MEMBER(fresh_maps);
+	MEMBER(fresh_bytes);
+	MEMBER(zeroed_bytes);
+	MEMBER(given);
+	MEMBER(given_bytes);
+	MEMBER(held_bytes);
+	MEMBER(pending_bytes);
+	MEMBER(pending_bytes_peak);
+	MEMBER(in_flight_bytes);
+	MEMBER(clean_bytes);
+	MEMBER(clean_bytes_peak);
+	MEMBER(stale_bytes);
+	MEMBER(purges);
+	MEMBER(purged_ranges);
+	MEMBER(purged_bytes);
+	pgw__json_ratio(j, "ranges_per_purge", s.purged_ranges, s.purges);
+	MEMBER(inline_purges);
+	MEMBER(kept_ranges);
+	MEMBER(unmaps);
+	MEMBER(unmapped_bytes);
+	MEMBER(reclaims);
+	MEMBER(threads);
+	MEMBER(thread_fails);
+	MEMBER(fork_flushes);
+	MEMBER(raw_forks);
+#undef MEMBER
+	pgw__json_bool(j, "hooks", hooks_wanted());
+}
+
+__attribute__((constructor)) static void enter(void)
+{
+	pgw__report_register("alloc", report);
+}
+
+__attribute__((destructor)) static void leave(void)
+{
+	pgw__purger_exit();
+}

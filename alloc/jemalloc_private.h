@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * jemalloc_private.h - what this library uses of jemalloc that jemalloc/jemalloc.h does not
+ * declare.
+ *
+ * All of it is as in 5.3.0; meson.build refuses other versions, and checks that the archive has
+ * every one of these symbols. Types are opaque here but for one whose two members we set.
+ */
+#ifndef PGW_ALLOC_JEMALLOC_PRIVATE_H
+#define PGW_ALLOC_JEMALLOC_PRIVATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jemalloc/jemalloc.h>
+
+#if JEMALLOC_VERSION_MAJOR != 5 || JEMALLOC_VERSION_MINOR != 3
+#error "jemalloc 5.3 is needed: jemalloc_private.h was written for its internals"
+#endif
+
+/* arena_config_t (arena_types.h). */
+struct je_arena_config {
+	extent_hooks_t *extent_hooks;
+	bool metadata_use_hooks;
+};
+
+extern const extent_hooks_t je_ehooks_default_extent_hooks;
+extern bool je_opt_retain;
+
+void *je_b0get(void); /* the base of arena 0 */
+extent_hooks_t *je_base_extent_hooks_set(void *base, extent_hooks_t *hooks);
+
+/* madvise according to opt.thp; nothing unless the user asked for something. */
+void je_pages_set_thp_state(void *addr, size_t size);
+
+void je_jemalloc_prefork(void); /* what jemalloc registers with pthread_atfork */
+
+/* Wrapped by the linker (--wrap): the real ones, and ours. Why each: hooks.c. */
+#define WRAP(type, name, ...)            \
+	type __real_##name(__VA_ARGS__); \
+	type __wrap_##name(__VA_ARGS__)
+
+WRAP(void *, je_arena_new, void *tsdn, unsigned ind, const struct je_arena_config *config);
+WRAP(void, je_arena_decay, void *tsdn, void *arena, bool is_background_thread, bool all);
+WRAP(void, je_sc_boot, void *data);
+WRAP(void, je_peak_alloc_event_handler, void *tsd, uint64_t elapsed);
+WRAP(void, je_peak_dalloc_event_handler, void *tsd, uint64_t elapsed);
+WRAP(int, pthread_atfork, void (*prepare)(void), void (*parent)(void), void (*child)(void));
+
+#endif

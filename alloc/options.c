@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * options.c - PAGEWISE_ALLOC=key:value,...
+ */
+#include "options.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sys.h"
+
+#define KIB (UINT64_C(1) << 10)
+#define MIB (UINT64_C(1) << 20)
+#define GIB (UINT64_C(1) << 30)
+#define TIB (UINT64_C(1) << 40)
+
+static const struct {
+	const char *key;
+	uint64_t min, max;
+	bool flag; /* on, off */
+} options[PGW_ALLOC_OPTION_COUNT] = {
+	[PGW_ALLOC_PENDING] = { "pending", 0, TIB, false },
+	[PGW_ALLOC_SHARE] = { "share", 0, 100, false },
+	[PGW_ALLOC_RANGES] = { "ranges", 1, UINT32_MAX, false },
+	[PGW_ALLOC_AGE] = { "age", 1, 3600 * 1000, false },
+	[PGW_ALLOC_CLEAN] = { "clean", 0, 1024 * TIB, false },
+	[PGW_ALLOC_CHUNK] = { "chunk", 64 * KIB, 64 * GIB, false },
+	[PGW_ALLOC_THREAD] = { "thread", 0, 1, true },
+	[PGW_ALLOC_HOOKS] = { "hooks", 0, 1, true },
+};
+
+_Atomic uint64_t pgw__option_values[PGW_ALLOC_OPTION_COUNT] = {
+	[PGW_ALLOC_PENDING] = 4 * MIB,
+	[PGW_ALLOC_SHARE] = 3,
+	[PGW_ALLOC_RANGES] = 8192,
+	[PGW_ALLOC_AGE] = 100,
+	[PGW_ALLOC_CLEAN] = GIB,
+	[PGW_ALLOC_CHUNK] = 2 * MIB,
+	[PGW_ALLOC_THREAD] = 1,
+	[PGW_ALLOC_HOOKS] = 1,
+};
+
+/* A number with an optional k, m, g or t (powers of 1024). */
+static bool parse_number(const char *s, size_t len, uint64_t *out)
+{
+	uint64_t v = 0;
+	unsigned shift = 0;
+	size_t i = 0;
+
+	for (; i < len && s[i] >= '0' && s[i] <= '9'; i++) {
+		if (v > (UINT64_MAX - 9) / 10)
+			return false;
+		v = v * 10 + (uint64_t)(s[i] - '0');
+	}
+	if (i == 0)
+		return false;
+	if (i + 1 == len) {
+		switch (s[i++] | 0x20) {
+		case 'k':
+			shift = 10;
+			break;
+		case 'm':
+			shift = 20;
+			break;
+		case 'g':
+			shift = 30;
+			break;
+		case 't':
+			shift = 40;
+			break;
+		default:
+			return false;
+		}
+	}
+	if (i != len || v > UINT64_MAX >> shift)
+		return false;
+	*out = v << shift;
+	return true;
+}
+
+static bool is(const char *s, size_t len, const char *word)
+{
+	return strlen(word) == len && memcmp(s, word, len) == 0;
+}
+
+static const char *set_item(const char *item, size_t len)
+{
+	const char *colon = memchr(item, ':', len);
+	size_t klen = colon ? (size_t)(colon - item) : len;
+	const char *value = colon + 1;
+	size_t vlen = len - klen - 1;
+	uint64_t v;
+
+	for (int o = 0; o < PGW_ALLOC_OPTION_COUNT; o++) {
+		if (!is(item, klen, options[o].key))
+			continue;
+		if (!colon)
+			return "has no value (write key:value)";
+		if (options[o].flag && is(value, vlen, "on"))
+			v = 1;
+		else if (options[o].flag && is(value, vlen, "off"))
+			v = 0;
+		else if (options[o].flag)
+			return "takes on or off";
+		else if (!parse_number(value, vlen, &v))
+			return "takes a number, with k, m, g or t behind it if wanted";
+		if (v < options[o].min || v > options[o].max)
+			return "is out of range";
+		atomic_store_explicit(&pgw__option_values[o], v, memory_order_relaxed);
+		return NULL;
+	}
+	return "is not a known key (pending, share, ranges, age, clean, chunk, thread, hooks)";
+}
+
+const char *pgw__options_parse(const char *text, const char **bad, size_t *bad_len)
+{
+	const char *why = NULL;
+
+	while (*text) {
+		size_t len = strcspn(text, ",");
+		const char *w = len ? set_item(text, len) : NULL;
+
+		if (w && !why) {
+			why = w;
+			*bad = text;
+			*bad_len = len;
+		}
+		text += len + (text[len] == ',');
+	}
+	return why;
+}
+
+static char *append(char *to, const char *end, const char *s, size_t len)
+{
+	if (len > (size_t)(end - to))
+		len = (size_t)(end - to);
+	memcpy(to, s, len);
+	return to + len;
+}
+
+void pgw__options_load(void)
+{
+	static const char head[] = "pagewise: PAGEWISE_ALLOC: \"";
+	static const char tail[] = "; ignored (see libpagewise-alloc(7))\n";
+	const char *text = secure_getenv("PAGEWISE_ALLOC");
+	const char *bad, *why;
+	char line[256], *p = line, *end = line + sizeof(line) - sizeof(tail);
+	size_t len;
+
+	why = text ? pgw__options_parse(text, &bad, &len) : NULL;
+	if (!why)
+		return;
+	p = append(p, end, head, sizeof(head) - 1);
+	p = append(p, end, bad, len < 80 ? len : 80);
+	p = append(p, end, "\" ", 2);
+	p = append(p, end, why, strlen(why));
+	memcpy(p, tail, sizeof(tail) - 1);
+	(void)pgw__sys_write_all(STDERR_FILENO, line, (size_t)(p - line) + sizeof(tail) - 1);
+}
+
+int pgw_alloc_option_get(enum pgw_alloc_option option, uint64_t *value)
+{
+	if ((unsigned)option >= PGW_ALLOC_OPTION_COUNT)
+		return -EINVAL;
+	*value = pgw__option(option);
+	return 0;
+}
+
+int pgw__option_set(enum pgw_alloc_option option, uint64_t value)
+{
+	if ((unsigned)option >= PGW_ALLOC_OPTION_COUNT)
+		return -EINVAL;
+	if (value < options[option].min || value > options[option].max)
+		return -ERANGE;
+	atomic_store_explicit(&pgw__option_values[option], value, memory_order_relaxed);
+	return 0;
+}

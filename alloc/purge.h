@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * purge.h - purging pending memory, by whichever thread does it.
+ */
+#ifndef PGW_ALLOC_PURGE_H
+#define PGW_ALLOC_PURGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Purge on the caller's time: what was pending longest, until at most target bytes are pending, and
+ * what is older than cutoff (pgw__now_ms; UINT64_MAX: all). At most max ranges. Uses about 4 KiB of
+ * stack. Returns the number of ranges that were handed to the kernel. */
+size_t pgw__purge_inline(uint64_t target, uint64_t cutoff, size_t max);
+
+/* The same by a thread with nothing else to do, 1024 ranges a call. */
+size_t pgw__purge_all(uint64_t target, uint64_t cutoff);
+
+#endif

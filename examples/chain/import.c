@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * import.c - see import.h.
+ *
+ * Invariants:
+ * 1. A commit holds whole blocks only, each checked against the one before it.
+ * 2. Where to go on is read from the store alone: a kill at any point loses at most the open batch,
+ *    and the next import starts behind the last commit.
+ * 3. A block that fails half-way into the tables (a hash or key image that is there already) takes
+ *    its transaction down; the batch is then done again up to the block before it.
+ */
+#include "import.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "load.h"
+
+struct import {
+	struct chain_db *db;
+	struct bootstrap *file;
+	const struct import_options *opt;
+	struct import_result *result;
+	struct writer writer;
+	struct weight_window window;
+	struct package package;
+	struct tip tip;
+	uint64_t start_ns;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000U + (uint64_t)ts.tv_nsec;
+}
+
+static bool go_on(struct import *im)
+{
+	struct import_result *r = im->result;
+
+	r->elapsed_ns = now_ns() - im->start_ns;
+	r->file_offset = im->file->offset;
+	if (!im->opt->progress || im->opt->progress(im->opt->ctx, r))
+		return true;
+	r->interrupted = true;
+	return false;
+}
+
+/* The next block, parsed and checked against the tip. Results as bootstrap_next(). */
+static int next_block(struct import *im, struct chunk *chunk, struct chain_error *err)
+{
+	struct package *p = &im->package;
+	const uint8_t *named;
+	int rc = bootstrap_next(im->file, chunk, err);
+
+	if (rc <= 0)
+		return rc;
+	if (package_parse(p, chunk->body, chunk->body_offset, im->file->major, err) ||
+	    package_check(p, &im->tip, err))
+		return -1;
+	named = block_peek_prev(chunk->after);
+	if (named && memcmp(named, p->hash, HASH_SIZE) != 0)
+		return chain_fail(err, CHAIN_INPUT,
+		    "offset %" PRIu64 " (0x%" PRIx64 "): block %" PRIu64
+		    " is not the one that the next block follows: one of both is damaged",
+		    p->offset, p->offset, im->tip.height);
+	return 1;
+}
+
+static void count_block(const struct package *p, uint64_t bytes, struct import_result *r)
+{
+	r->blocks++;
+	r->txs += p->block.n_txs;
+	r->outputs += p->block.miner.n_outputs;
+	for (size_t i = 0; i < p->block.n_txs; i++)
+		r->outputs += p->txs[i].n_outputs;
+	r->bytes += bytes;
+	r->height = p->block.miner.height + 1;
+}
+
+static int commit(struct import *im, struct chain_error *err)
+{
+	struct import_result *r = im->result;
+	uint64_t start = now_ns(), ns;
+
+	if (writer_commit(&im->writer, err))
+		return -1;
+	ns = now_ns() - start;
+	r->commits++;
+	r->commit_ns += ns;
+	if (ns > r->commit_max_ns)
+		r->commit_max_ns = ns;
+	return 0;
+}
+
+enum outcome {
+	MORE,	/* committed; the file goes on */
+	END,	/* committed; the file ends, or the caller has enough */
+	FAILED, /* what was good is committed */
+	LOST,	/* nothing is: the block after the good ones took the transaction down */
+};
+
+/* Up to limit blocks in one transaction; *good of them were good. Unless something was committed,
+ * everything in im is as before. */
+static enum outcome one_batch(
+    struct import *im, uint64_t limit, uint64_t *good, struct chain_error *err)
+{
+	const struct import_result before = *im->result;
+	const struct tip tip = im->tip;
+	const uint64_t offset = im->file->offset;
+	struct chunk chunk;
+	int rc = 1;
+
+	*good = 0;
+	if (writer_begin(&im->writer, err))
+		return FAILED;
+	while (*good < limit && rc > 0) {
+		rc = next_block(im, &chunk, err);
+		if (rc <= 0)
+			break;
+		if (writer_append(&im->writer, &im->package, err)) {
+			writer_abort(&im->writer);
+			goto lost;
+		}
+		im->tip = package_tip(&im->package);
+		count_block(&im->package, im->file->offset - chunk.offset, im->result);
+		++*good;
+		if (!go_on(im))
+			rc = 0;
+	}
+	if (*good == 0)
+		writer_abort(&im->writer);
+	else if (commit(im, err))
+		goto lost;
+	if (err->kind != CHAIN_OK)
+		return FAILED;
+	return rc > 0 ? MORE : END;
+lost:
+	*im->result = before;
+	im->tip = tip;
+	im->file->offset = offset;
+	return LOST;
+}
+
+static int all_batches(struct import *im, struct chain_error *err)
+{
+	enum outcome outcome;
+	uint64_t good;
+
+	do
+		outcome = one_batch(im, im->opt->batch, &good, err);
+	while (outcome == MORE);
+	if (outcome == LOST && err->kind == CHAIN_INPUT && good > 0) {
+		struct chain_error again = { 0 };
+
+		if (one_batch(im, good, &good, &again) >= FAILED)
+			*err = again;
+	}
+	return outcome == END ? 0 : -1;
+}
+
+/* Parses the chunk at the file's offset, steps behind it and computes its hashes. 0: no chunk. */
+static int read_block(struct import *im, struct chain_error *err)
+{
+	struct chunk chunk;
+	int rc = bootstrap_next(im->file, &chunk, err);
+
+	if (rc <= 0)
+		return rc;
+	if (package_parse(&im->package, chunk.body, chunk.body_offset, im->file->major, err) ||
+	    package_hash(&im->package, err))
+		return -1;
+	return 1;
+}
+
+/* Holds the block just read against the one the store has at its height. The hash of a block stands
+ * for all blocks before it. */
+static int same_as_stored(struct import *im, uint64_t height, struct chain_error *err)
+{
+	const struct package *p = &im->package;
+	struct row_block_info info;
+	char file[HEX_SIZE], store[HEX_SIZE];
+	struct reader reader;
+	int rc;
+
+	if (p->block.miner.height != height)
+		return chain_fail(err, CHAIN_INPUT,
+		    "offset %" PRIu64 " (0x%" PRIx64 "): block %" PRIu64
+		    " stands where block %" PRIu64 " belongs",
+		    p->offset, p->offset, p->block.miner.height, height);
+	if (reader_begin(&reader, im->db, err))
+		return -1;
+	rc = reader_block_info(&reader, height, &info, err);
+	reader_end(&reader);
+	if (rc)
+		return -1;
+	if (memcmp(info.hash, p->hash, HASH_SIZE) == 0)
+		return 0;
+	return chain_fail(err, CHAIN_REFUSED,
+	    "another chain: block %" PRIu64 " is %s in the file and %s in the store", height,
+	    chain_hex(p->hash, file), chain_hex(info.hash, store));
+}
+
+/* Steps over the blocks that the store has, and compares the last of them. */
+static int skip_stored(struct import *im, struct chain_error *err)
+{
+	struct bootstrap *file = im->file;
+	uint64_t start = file->offset, last = start, height;
+	int rc = read_block(im, err);
+
+	if (rc <= 0)
+		return rc;
+	height = im->package.block.miner.height;
+	if (height > im->tip.height)
+		return chain_fail(err, CHAIN_REFUSED,
+		    "the file starts at block %" PRIu64 ", but the store needs block %" PRIu64
+		    " next",
+		    height, im->tip.height);
+	file->offset = start;
+	if (height == im->tip.height)
+		return 0;
+	while (height < im->tip.height) {
+		last = file->offset;
+		rc = bootstrap_skip(file, err);
+		if (rc < 0)
+			return -1;
+		if (rc == 0)
+			break;
+		height++;
+		start = last;
+	}
+	file->offset = start;
+	return read_block(im, err) < 0 ? -1 : same_as_stored(im, height - 1, err);
+}
+
+static int load_tip(struct import *im, struct chain_error *err)
+{
+	struct reader reader;
+	int rc;
+
+	if (reader_begin(&reader, im->db, err))
+		return -1;
+	rc = reader_tip(&reader, &im->tip, err);
+	reader_end(&reader);
+	im->result->start_height = im->result->height = im->tip.height;
+	return rc;
+}
+
+int chain_import(struct chain_db *db, struct bootstrap *b, const struct import_options *opt,
+    struct import_result *result, struct chain_error *err)
+{
+	struct import im = {
+		.db = db, .file = b, .opt = opt, .result = result, .start_ns = now_ns()
+	};
+	int rc = -1;
+
+	*result = (struct import_result){ .file_size = b->size };
+	im.writer.db = db;
+	im.writer.window = &im.window;
+	if (load_tip(&im, err) == 0 && skip_stored(&im, err) == 0)
+		rc = all_batches(&im, err);
+	result->elapsed_ns = now_ns() - im.start_ns;
+	result->file_offset = b->offset;
+	if (rc == 0 && !result->interrupted && b->hint_last >= im.tip.height)
+		result->missing = b->hint_last + 1 - im.tip.height;
+	writer_finish(&im.writer);
+	package_finish(&im.package);
+	return rc;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * query.h - looking things up, and printing them.
+ */
+#ifndef CHAIN_QUERY_H
+#define CHAIN_QUERY_H
+
+#include "out.h"
+#include "tables.h"
+
+int query_info(struct chain_db *db, struct out *o, struct chain_error *err);
+/* which: a height, or the hash of a block. */
+int query_block(struct chain_db *db, const char *which, struct out *o, struct chain_error *err);
+int query_tx(struct chain_db *db, const char *hash, struct out *o, struct chain_error *err);
+
+#endif

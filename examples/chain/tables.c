@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * tables.c - see tables.h.
+ */
+#include "tables.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+_Static_assert(sizeof(struct row_block_info) == 96, "no padding");
+_Static_assert(sizeof(struct row_block_height) == 40, "no padding");
+_Static_assert(sizeof(struct row_tx_index) == 56, "no padding");
+_Static_assert(sizeof(struct row_output_tx) == 48, "no padding");
+_Static_assert(sizeof(struct row_output) == 96, "no padding");
+
+/* Room for Monero's other tables in a database that monerod wrote. */
+#define MAX_TABLES 40
+
+#define DUP (MDB_DUPSORT | MDB_DUPFIXED)
+
+/* Rows found by their first eight bytes, as a number. */
+static int compare_u64(const MDB_val *a, const MDB_val *b)
+{
+	uint64_t x, y;
+
+	memcpy(&x, a->mv_data, sizeof(x));
+	memcpy(&y, b->mv_data, sizeof(y));
+	return (x > y) - (x < y);
+}
+
+/* Rows found by their first 32 bytes: eight words, the last the most significant. */
+static int compare_hash(const MDB_val *a, const MDB_val *b)
+{
+	uint32_t x[8], y[8];
+
+	memcpy(x, a->mv_data, sizeof(x));
+	memcpy(y, b->mv_data, sizeof(y));
+	for (int i = 7; i >= 0; i--)
+		if (x[i] != y[i])
+			return x[i] > y[i] ? 1 : -1;
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	unsigned flags;
+	MDB_cmp_func *dup_order; /* without one, LMDB's own */
+} tables[CHAIN_TABLES] = {
+	[BLOCKS] = { "blocks", MDB_INTEGERKEY, NULL },
+	[BLOCK_INFO] = { "block_info", MDB_INTEGERKEY | DUP, compare_u64 },
+	[BLOCK_HEIGHTS] = { "block_heights", MDB_INTEGERKEY | DUP, compare_hash },
+	[TXS_PRUNED] = { "txs_pruned", MDB_INTEGERKEY, NULL },
+	[TXS_PRUNABLE] = { "txs_prunable", MDB_INTEGERKEY, NULL },
+	[TXS_PRUNABLE_HASH] = { "txs_prunable_hash", MDB_INTEGERKEY | DUP, compare_u64 },
+	[TX_INDICES] = { "tx_indices", MDB_INTEGERKEY | DUP, compare_hash },
+	[TX_OUTPUTS] = { "tx_outputs", MDB_INTEGERKEY, NULL },
+	[OUTPUT_TXS] = { "output_txs", MDB_INTEGERKEY | DUP, compare_u64 },
+	[OUTPUT_AMOUNTS] = { "output_amounts", MDB_INTEGERKEY | DUP, compare_u64 },
+	[SPENT_KEYS] = { "spent_keys", MDB_INTEGERKEY | DUP, compare_hash },
+	[HF_VERSIONS] = { "hf_versions", MDB_INTEGERKEY, NULL },
+};
+
+const char *chain_table_name(enum chain_table t)
+{
+	return tables[t].name;
+}
+
+int chain_fail_db(struct chain_error *err, int rc, const char *what)
+{
+	if (rc == MDB_MAP_FULL)
+		return chain_fail(err, CHAIN_SYSTEM,
+		    "%s: the map is full; give a larger one with --map-size=GiB", what);
+	return chain_fail(err, CHAIN_SYSTEM, "%s: %s", what, mdb_strerror(rc));
+}
+
+static int open_table(
+    struct chain_db *db, MDB_txn *txn, enum chain_table t, struct chain_error *err)
+{
+	unsigned flags;
+	int rc;
+
+	rc = mdb_dbi_open(
+	    txn, tables[t].name, tables[t].flags | (db->read_only ? 0 : MDB_CREATE), &db->dbi[t]);
+	if (rc == MDB_NOTFOUND)
+		return chain_fail(
+		    err, CHAIN_REFUSED, "no table %s: no chain is stored here", tables[t].name);
+	if (!rc)
+		rc = mdb_dbi_flags(txn, db->dbi[t], &flags);
+	if (!rc && flags != tables[t].flags)
+		return chain_fail(err, CHAIN_REFUSED,
+		    "table %s has flags 0x%x where Monero's has 0x%x: not a chain", tables[t].name,
+		    flags, tables[t].flags);
+	if (!rc && tables[t].dup_order)
+		rc = mdb_set_dupsort(txn, db->dbi[t], tables[t].dup_order);
+	return rc ? chain_fail_db(err, rc, tables[t].name) : 0;
+}
+
+static int open_tables(struct chain_db *db, struct chain_error *err)
+{
+	MDB_txn *txn;
+	int rc = mdb_txn_begin(db->env, NULL, db->read_only ? MDB_RDONLY : 0, &txn);
+
+	if (rc)
+		return chain_fail_db(err, rc, "begin");
+	for (int t = 0; t < CHAIN_TABLES; t++) {
+		if (open_table(db, txn, t, err)) {
+			mdb_txn_abort(txn);
+			return -1;
+		}
+	}
+	/* Committed also when read-only: else the handles would not outlive the transaction. */
+	rc = mdb_txn_commit(txn);
+	return rc ? chain_fail_db(err, rc, "commit") : 0;
+}
+
+static int open_env(
+    struct chain_db *db, const char *path, unsigned flags, size_t map_size, struct chain_error *err)
+{
+	int rc = mdb_env_create(&db->env);
+
+	if (!rc)
+		rc = mdb_env_set_maxdbs(db->env, MAX_TABLES);
+	if (!rc && map_size)
+		rc = mdb_env_set_mapsize(db->env, map_size);
+	if (!rc)
+		rc = mdb_env_open(db->env, path, flags, 0644);
+	if (!rc)
+		return 0;
+	/* LMDB wants the handle closed after a failed open as well. */
+	if (db->env)
+		mdb_env_close(db->env);
+	db->env = NULL;
+	/* Read-only medium, or somebody else's directory: no place for a lock file. */
+	if ((rc == EACCES || rc == EROFS) && db->read_only && !db->no_lock) {
+		db->no_lock = true;
+		return open_env(db, path, flags | MDB_NOLOCK, map_size, err);
+	}
+	if (rc == ENOMEM && map_size)
+		return chain_fail(err, CHAIN_SYSTEM,
+		    "%s: cannot map %zu GiB of address space; give a smaller --map-size=GiB", path,
+		    map_size >> 30);
+	if (rc == EFBIG && map_size)
+		return chain_fail(err, CHAIN_SYSTEM,
+		    "%s: the file system allows no file of %zu GiB; give a smaller --map-size=GiB",
+		    path, map_size >> 30);
+	return chain_fail_db(err, rc, path);
+}
+
+static bool has_data_file(const char *dir)
+{
+	char file[PATH_MAX];
+	struct stat st;
+	int n = snprintf(file, sizeof(file), "%s/data.mdb", dir);
+
+	return n > 0 && (size_t)n < sizeof(file) && stat(file, &st) == 0;
+}
+
+int chain_db_open(struct chain_db *db, const char *path, const struct chain_db_options *opt,
+    struct chain_error *err)
+{
+	/* A reader of a whole chain, and random look-ups by hash: read-ahead helps neither. */
+	unsigned flags = MDB_NORDAHEAD;
+	size_t map_size = 0;
+	struct stat st;
+
+	memset(db, 0, sizeof(*db));
+	db->read_only = !opt->write;
+	if (opt->write && mkdir(path, 0755) && errno != EEXIST)
+		return chain_fail(
+		    err, CHAIN_SYSTEM, "%s: cannot make the directory: %s", path, strerror(errno));
+	if (stat(path, &st))
+		return chain_fail(err, CHAIN_SYSTEM, "%s: %s", path, strerror(errno));
+	if (!S_ISDIR(st.st_mode))
+		flags |= MDB_NOSUBDIR;
+	/* LMDB would leave a lock file beside a database that is not there. */
+	else if (!opt->write && !has_data_file(path))
+		return chain_fail(err, CHAIN_REFUSED, "%s: no chain is stored there", path);
+	if (opt->write) {
+		map_size = opt->writemap ? DEFAULT_WRITEMAP_SIZE : DEFAULT_MAP_SIZE;
+		if (opt->map_size)
+			map_size = opt->map_size;
+		if (opt->writemap)
+			flags |= MDB_WRITEMAP;
+	} else {
+		flags |= MDB_RDONLY;
+	}
+	if (open_env(db, path, flags, map_size, err))
+		return -1;
+	if (open_tables(db, err)) {
+		chain_db_close(db);
+		return -1;
+	}
+	return 0;
+}
+
+void chain_db_close(struct chain_db *db)
+{
+	if (db->env)
+		mdb_env_close(db->env);
+	memset(db, 0, sizeof(*db));
+}
+
+int chain_rows(
+    MDB_txn *txn, struct chain_db *db, enum chain_table t, uint64_t *n, struct chain_error *err)
+{
+	MDB_stat st;
+	int rc = mdb_stat(txn, db->dbi[t], &st);
+
+	if (rc)
+		return chain_fail_db(err, rc, tables[t].name);
+	*n = st.ms_entries;
+	return 0;
+}

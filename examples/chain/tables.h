@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * tables.h - the database: Monero's tables, rows, flags and orders, on LMDB's API.
+ *
+ * All integers lie little-endian, as on the host (keccak.c refuses another). Rows may lie at odd
+ * addresses in a page: copy them out, do not read through a pointer.
+ */
+#ifndef CHAIN_TABLES_H
+#define CHAIN_TABLES_H
+
+#include <lmdb.h>
+
+#include "error.h"
+#include "keccak.h"
+
+enum chain_table {
+	BLOCKS,		   /* height: block blob */
+	BLOCK_INFO,	   /* 0: struct row_block_info, by height */
+	BLOCK_HEIGHTS,	   /* 0: struct row_block_height, by hash */
+	TXS_PRUNED,	   /* tx id: prefix and base part */
+	TXS_PRUNABLE,	   /* tx id: the rest */
+	TXS_PRUNABLE_HASH, /* tx id: its hash; version 2 only */
+	TX_INDICES,	   /* 0: struct row_tx_index, by hash */
+	TX_OUTPUTS,	   /* tx id: for each output its index within its amount */
+	OUTPUT_TXS,	   /* 0: struct row_output_tx, by output id */
+	OUTPUT_AMOUNTS,	   /* amount: struct row_output, by index within the amount */
+	SPENT_KEYS,	   /* 0: key image, by itself */
+	HF_VERSIONS,	   /* height: one byte */
+	CHAIN_TABLES
+};
+
+struct row_block_info {
+	uint64_t height, timestamp, coins, weight;
+	uint64_t difficulty_low, difficulty_high;
+	uint8_t hash[HASH_SIZE];
+	uint64_t rct_outputs; /* version 2 outputs in the chain up to here */
+	uint64_t long_term_weight;
+};
+
+struct row_block_height {
+	uint8_t hash[HASH_SIZE];
+	uint64_t height;
+};
+
+struct row_tx_index {
+	uint8_t hash[HASH_SIZE];
+	uint64_t tx_id, unlock_time, height;
+};
+
+struct row_output_tx {
+	uint64_t output_id;
+	uint8_t tx_hash[HASH_SIZE];
+	uint64_t index; /* among the outputs of the transaction */
+};
+
+struct row_output {
+	uint64_t index, output_id;
+	uint8_t key[HASH_SIZE];
+	uint64_t unlock_time, height;
+	uint8_t commitment[HASH_SIZE]; /* only under amount 0 */
+};
+#define ROW_OUTPUT_PLAIN (sizeof(struct row_output) - HASH_SIZE)
+
+struct chain_db {
+	MDB_env *env;
+	MDB_dbi dbi[CHAIN_TABLES];
+	bool read_only;
+	bool no_lock; /* read-only, where no lock file can be made */
+};
+
+struct chain_db_options {
+	bool write; /* create what is missing, and write */
+	bool writemap;
+	size_t map_size; /* bytes, for writing; 0: DEFAULT_MAP_SIZE, or DEFAULT_WRITEMAP_SIZE */
+};
+
+/* Address space only, and reserved once, so that nothing ever has to be remapped. With writemap the
+ * (sparse) file is as long as the map, and file systems have a limit. */
+#define DEFAULT_MAP_SIZE      ((size_t)1 << 40)
+#define DEFAULT_WRITEMAP_SIZE ((size_t)1 << 36)
+
+/* path: a directory (made if it is missing and opt->write), or a data file as monerod's
+ * MDB_NOSUBDIR ones. Checks that the tables are Monero's. On failure nothing is left open. */
+int chain_db_open(struct chain_db *db, const char *path, const struct chain_db_options *opt,
+    struct chain_error *err);
+/* db may be all zero. No transaction may be live. */
+void chain_db_close(struct chain_db *db);
+
+const char *chain_table_name(enum chain_table t);
+
+/* Sets err for an LMDB return code: "WHAT: TEXT", with what to do for MDB_MAP_FULL. Returns -1. */
+int chain_fail_db(struct chain_error *err, int rc, const char *what);
+
+/* Rows in a table. */
+int chain_rows(
+    MDB_txn *txn, struct chain_db *db, enum chain_table t, uint64_t *n, struct chain_error *err);
+
+#endif
