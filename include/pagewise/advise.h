@@ -48,11 +48,12 @@ struct pgw_advise_report {
  * -EOPNOTSUPP if the kernel does not know the advice (all ranges have that status then); -EINVAL if
  * advice is none of enum pgw_advice.
  *
- * Any thread; takes no lock but may be called under any; does not allocate from the heap (ranges
- * that are not in ascending order are sorted in scratch pages from mmap, at most 24 bytes a range:
- * where there are none to be had, they are advised one by one instead). errno stays as it was.
- * Not async-signal-safe while a probe is outstanding. In a vfork(2) child it acts on the parent's
- * memory, as madvise would. */
+ * Any thread; takes no lock, and may be called under any and in a signal handler: it makes system
+ * calls and touches atomics, nothing else. Needs some 2 KiB of stack. Does not allocate from the heap:
+ * more than 64 ranges that are not in order, or of which neighbours are to be joined, are copied
+ * to scratch pages from mmap, 24 bytes a range. Where there are none to be had, the ranges are
+ * advised one by one as they come (and done_bytes counts overlaps each time). errno stays as it
+ * was. In a vfork(2) child it acts on the parent's memory, as madvise would. */
 int pgw_advise(const struct pgw_range *ranges, size_t n, enum pgw_advice advice, int *status,
     struct pgw_advise_report *report);
 

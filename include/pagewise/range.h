@@ -20,8 +20,8 @@
 extern "C" {
 #endif
 
-/* Bytes [start, start + len). start + len must not pass 2^64; the functions that take ranges from
- * outside check it. On LP64 systems this has the layout of struct iovec, on purpose: a sorted array
+/* Bytes [start, start + len). start + len must be a number of 64 bits; the functions that take ranges
+ * from outside check it. On LP64 systems this has the layout of struct iovec, on purpose: a sorted array
  * of ranges is handed to the kernel without being copied. */
 struct pgw_range {
 	uint64_t start;
@@ -82,7 +82,7 @@ void pgw_ranges_clear(struct pgw_ranges *s);
 
 /* Add [start, start + len). len 0 adds nothing. Constant time on average; a range that overlaps or
  * continues the last one added is joined with it at once.
- * 0, -EOVERFLOW (start + len passes 2^64), -ENOMEM (heap), -ENOSPC (fixed storage is full). On
+ * 0, -EOVERFLOW (start + len is no number of 64 bits), -ENOMEM (heap), -ENOSPC (fixed storage is full). On
  * failure the set holds what it held. */
 int pgw_ranges_add(struct pgw_ranges *s, uint64_t start, uint64_t len);
 

@@ -4,7 +4,8 @@
  *
  * libpagewise, libpagewise-alloc and libpagewise-store each carry their own shim, and so their own
  * counters; PAGEWISE_STATS=1 (standard error) or =FILE (%p is the process id; the line is appended)
- * makes a process write one JSON object at exit, with a part for each library that was in use.
+ * makes a process write one JSON object at exit, with a part for each library that was in use. With
+ * it, a forked child starts at zero; without, its counters go on from its parent's.
  */
 #ifndef PAGEWISE_STATS_H
 #define PAGEWISE_STATS_H
