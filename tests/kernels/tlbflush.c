@@ -173,11 +173,16 @@ static int row(const char *method, drop_fn *drop, size_t batch, int all, int rem
 
 static void measure(int all, int remote)
 {
+	size_t step = 2;
+
 	(void)row("madvise", drop_madvise, 1, all, remote, 1);
-	for (size_t b = 1; b <= MAX_BATCH; b *= 2)
-		if (row("process_madvise", drop_vectored, b, all, remote, 0))
-			break; /* refused at one size, refused at all */
-	for (size_t b = 1; b <= MAX_BATCH; b *= 2)
+	for (size_t b = 1; b <= MAX_BATCH; b *= 2) {
+		if (row("process_madvise", drop_vectored, b, all, remote, 0)) {
+			step = 32; /* refused once, refused always; few rows show the loop */
+			break;
+		}
+	}
+	for (size_t b = 1; b <= MAX_BATCH; b *= step)
 		(void)row("pgw_advise", drop_pgw, b, all, remote, 0);
 }
 
