@@ -61,6 +61,7 @@ class Task:
 class Result:
     code: int  # of exit; 137: killed at its time limit, or by the kernel
     output: str  # standard output and error
+    seconds: int = 0
 
 
 @dataclasses.dataclass
@@ -134,7 +135,7 @@ def parse_results(data):
             done = True
         elif words[:1] == ["@result"] and len(data) >= at + int(words[3]):
             text = data[at : at + int(words[3])].decode(errors="replace")
-            results[words[1]] = Result(int(words[2]), text)
+            results[words[1]] = Result(int(words[2]), text, int(words[4]))
             at += int(words[3])
             running = None
     return version, results, running, done

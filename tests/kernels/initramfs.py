@@ -100,6 +100,7 @@ exec 3>/dev/ttyS1
 echo "@boot $(uname -r)" >&3
 task() { # NAME SECONDS UID SCRIPT
 	echo "@start $1" >&3
+	begun=$(date +%s)
 	if [ "$3" = 0 ]; then
 		timeout -s KILL "$2" sh "$4" >/run/out 2>&1 </dev/null
 	else
@@ -108,7 +109,7 @@ task() { # NAME SECONDS UID SCRIPT
 	code=$?
 	size=$(($(wc -c </run/out)))
 	[ $size -le 1048576 ] || size=1048576
-	echo "@result $1 $code $size" >&3
+	echo "@result $1 $code $size $(($(date +%s) - begun))" >&3
 	head -c $size /run/out >&3
 	echo >&3
 }
