@@ -80,7 +80,9 @@ class Results(unittest.TestCase):
         self.assertEqual((results, running, done), ({}, "a", False))
 
     def test_flushes(self):
-        rows = lambda n: [{"batch": 1, "remote": 2048, "flushes": 9}, {"batch": 1024, "remote": n, "flushes": 9}]
+        def rows(n):
+            return [{"batch": 1, "remote": 2048, "flushes": 9}, {"batch": 1024, "remote": n, "flushes": 9}]
+
         self.assertEqual(matrix.flush_shape(rows(2), 2048), "a call")
         self.assertEqual(matrix.flush_shape(rows(2040), 2048), "a range")
         self.assertIn("300", matrix.flush_shape(rows(300), 2048))
@@ -104,9 +106,8 @@ class Archive(unittest.TestCase):
         root.add_link("/bin/link", "/bin/busybox")
         with tempfile.TemporaryDirectory() as tmp:
             root.write(f"{tmp}/archive")
-            listing = subprocess.run(
-                [cpio, "-itv"], stdin=open(f"{tmp}/archive", "rb"), capture_output=True, text=True, check=True
-            ).stdout
+            with open(f"{tmp}/archive", "rb") as archive:
+                listing = subprocess.run([cpio, "-itv"], stdin=archive, capture_output=True, check=True).stdout.decode()
         self.assertRegex(listing, r"-rw-r-----.* 5 .* usr/lib/deep/er/file\n")
         self.assertRegex(listing, r"bin/link -> /bin/busybox\n")
         self.assertRegex(listing, r"lib -> usr/lib\n")
