@@ -122,6 +122,29 @@ static int sync_file(struct pgw__env *e, struct pgw_ranges *ranges)
 	return rc;
 }
 
+int pgw__sync_ranges(struct pgw__env *e, struct pgw_ranges *ranges)
+{
+	return sync_file(e, ranges);
+}
+
+int pgw__start_ranges(struct pgw__env *e, struct pgw_ranges *ranges)
+{
+	struct pgw_sync_report report = { 0 };
+	int rc = pgw_sync_start(&e->file, ranges, &report);
+
+	count_report(e, &report);
+	return rc ? failed(e, rc) : 0;
+}
+
+int pgw__env_fail(struct pgw__env *e, int rc)
+{
+	int none = 0;
+
+	if (atomic_compare_exchange_strong(&e->failed, &none, rc))
+		PGW__ENV_COUNT(e, failed_syncs, 1);
+	return atomic_load(&e->failed);
+}
+
 static int sync_whole(struct pgw__env *e, enum pgw_full_sync why)
 {
 	PGW__ENV_COUNT(e, full_syncs[why], 1);
@@ -296,6 +319,7 @@ int pgw__sync_all(struct pgw__env *e)
 void pgw__commit_begin(struct pgw__env *e)
 {
 	pgw__dirty_clear(&e->dirty);
+	e->spilled = false;
 }
 
 void pgw__commit_remapped(struct pgw__env *e)

@@ -27,6 +27,16 @@ ssize_t pgw__commit_meta_write(
 /* mdb_env_sync: everything that was committed before. Any thread, also beside a writer. */
 int pgw__sync_all(struct pgw__env *e);
 
+/* Make ranges durable, by one barrier. Serialized with other syncs of the environment; an error is
+ * final for it. The set is scratch. */
+int pgw__sync_ranges(struct pgw__env *e, struct pgw_ranges *ranges);
+
+/* Start write-out of ranges. Errors as above. */
+int pgw__start_ranges(struct pgw__env *e, struct pgw_ranges *ranges);
+
+/* End the environment with rc (-errno), unless it has ended: the error it has ended with. */
+int pgw__env_fail(struct pgw__env *e, int rc);
+
 /* A write transaction starts; the writer lock is held. */
 void pgw__commit_begin(struct pgw__env *e);
 

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "options.h"
 #include "stats.h"
 #include "sys.h"
 
@@ -48,6 +49,11 @@ static struct pgw__env *make_entry(void)
 		free(e);
 		return NULL;
 	}
+	if (pthread_mutex_init(&e->gate, NULL)) {
+		pthread_mutex_destroy(&e->sync_lock);
+		free(e);
+		return NULL;
+	}
 	atomic_init(&e->used, true);
 	atomic_init(&e->fd, -1);
 	e->next = atomic_load_explicit(&list, memory_order_relaxed);
@@ -75,6 +81,12 @@ struct pgw__env *pgw__env_claim(MDB_env *lmdb)
 	e->nosync = 0;
 	e->meta_fd = -1;
 	e->dir_fd = -1;
+	e->lock_fd = -1;
+	e->options = *pgw__options_default();
+	e->gated = false;
+	e->attach_failed = false;
+	e->spilled = false;
+	atomic_store(&e->checkpointer, NULL);
 	atomic_store(&e->writer, NULL);
 	atomic_store(&e->failed, 0);
 	atomic_store(&e->durable_txnid, 0);
@@ -128,6 +140,7 @@ void pgw__env_opened(struct pgw__env *e, unsigned flags)
 	(void)mdb_env_stat(lmdb, &st);
 	e->psize = st.ms_psize;
 	e->writemap = flags & MDB_WRITEMAP;
+	e->open_flags = flags;
 	if (pgw_sync_init(&e->file, fd, (void *)start, end - start, PGW_SYNC_AUTO)) {
 		e->file = (struct pgw_sync_file){ .fd = fd,
 			.strategy = PGW_SYNC_FDATASYNC,
@@ -226,6 +239,37 @@ struct pgw__env *pgw__env_by_address(const void *p)
 	return NULL;
 }
 
+bool pgw__env_has_file(const struct pgw__env *except, dev_t dev, ino_t ino)
+{
+	struct pgw__env *e;
+	struct stat st;
+
+	for (e = atomic_load_explicit(&list, memory_order_acquire); e; e = e->next) {
+		int fd = atomic_load_explicit(&e->fd, memory_order_acquire);
+
+		if (e != except && fd >= 0 && !fstat(fd, &st) && st.st_dev == dev &&
+		    st.st_ino == ino)
+			return true;
+	}
+	return false;
+}
+
+int pgw__env_stat(const char *path, unsigned flags, struct stat *st)
+{
+	char *name = malloc(strlen(path) + sizeof("/data.mdb"));
+	int rc = 0;
+
+	if (!name)
+		return ENOMEM;
+	strcpy(name, path);
+	if (!(flags & MDB_NOSUBDIR))
+		strcat(name, "/data.mdb");
+	if (stat(name, st))
+		rc = errno;
+	free(name);
+	return rc;
+}
+
 void pgw__env_set_map(struct pgw__env *e, const void *start, size_t len)
 {
 	unsigned seq = atomic_load_explicit(&e->map_seq, memory_order_relaxed);
@@ -255,12 +299,27 @@ void pgw__env_counters_read(const struct pgw__env_counters *c, struct pgw_env_st
 	ADD(osync_writes);
 	ADD(osync_bytes);
 	ADD(barriers);
+	ADD(checkpoints);
+	ADD(checkpoint_commits);
+	ADD(live_ranges);
+	ADD(live_bytes);
+	ADD(two_barrier_checkpoints);
 #undef ADD
 }
 
 bool pgw__env_any(void)
 {
 	return atomic_load_explicit(&list, memory_order_acquire) != NULL;
+}
+
+bool pgw__env_any_attached(void)
+{
+	const struct pgw__env *e;
+
+	for (e = atomic_load_explicit(&list, memory_order_acquire); e; e = e->next)
+		if (atomic_load_explicit(&e->checkpointer, memory_order_relaxed))
+			return true;
+	return false;
 }
 
 void pgw__env_reset_counters(void)

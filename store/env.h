@@ -18,6 +18,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
 
 #include <pagewise/store.h>
 
@@ -29,7 +31,11 @@ struct pgw__env_counters {
 	_Atomic uint64_t full_syncs[PGW_FULL_SYNC_COUNT];
 	_Atomic uint64_t sync_file_range_calls, sync_file_range_bytes, msync_calls, msync_bytes;
 	_Atomic uint64_t fdatasync_calls, directory_syncs, osync_writes, osync_bytes, barriers;
+	_Atomic uint64_t checkpoints, checkpoint_commits, live_ranges, live_bytes;
+	_Atomic uint64_t two_barrier_checkpoints;
 };
+
+struct pgw__checkpointer;
 
 struct pgw__env {
 	struct pgw__env *next; /* constant once published */
@@ -44,7 +50,16 @@ struct pgw__env {
 
 	/* Constant while open. */
 	bool writemap;
-	uint32_t psize; /* of LMDB, bytes */
+	uint32_t psize;	     /* of LMDB, bytes */
+	int lock_fd;	     /* of LMDB's lock file, or -1 */
+	unsigned open_flags; /* given to mdb_env_open */
+
+	/* Durability other than LMDB's (gate.c). options is set before there is a transaction. */
+	struct pgw_env_options options;
+	pthread_mutex_t gate;				  /* one write transaction, attached */
+	bool gated;					  /* the writer holds the gate */
+	bool attach_failed;				  /* not tried again; under the gate */
+	_Atomic(struct pgw__checkpointer *) checkpointer; /* NULL: not attached */
 
 	/* Whose handle is the write transaction's: LMDB uses one object for all of an environment.
 	 */
@@ -54,6 +69,7 @@ struct pgw__env {
 	struct pgw__dirty dirty;
 	struct pgw_ranges scratch;
 	off_t pos;	   /* of the next writev */
+	bool spilled;	   /* pages were written before the commit */
 	bool trusted;	   /* base is known */
 	uint64_t base;	   /* I1 in commit.c */
 	bool meta_pending; /* the meta page of base may not be durable */
@@ -77,15 +93,19 @@ struct pgw__env {
 	atomic_fetch_add_explicit(&(env)->count.field, (uint64_t)(n), memory_order_relaxed)
 
 /* What LMDB is being asked to do by the thread, for the functions of the seam below it. */
-enum pgw__op { PGW__OP_OPEN, PGW__OP_RESIZE, PGW__OP_COMMIT, PGW__OP_SYNC };
+enum pgw__op { PGW__OP_OPEN, PGW__OP_RESIZE, PGW__OP_COMMIT, PGW__OP_SYNC, PGW__OP_COPY };
 
 struct pgw__call {
 	enum pgw__op op;
 	struct pgw__env *env;
 	MDB_env *lmdb;
-	uint64_t txnid;	  /* COMMIT */
-	bool data_synced; /* COMMIT: the first of its two barriers is done */
-	bool wrote;	  /* COMMIT: a data page was written */
+	uint64_t txnid;		/* COMMIT */
+	bool data_synced;	/* COMMIT: the first of its two barriers is done */
+	bool wrote;		/* COMMIT: a data page was written */
+	int lock_fd;		/* OPEN: LMDB's lock file once seen, else -1 */
+	bool exclusive;		/* OPEN: nobody else has it */
+	unsigned recover_flags; /* OPEN */
+	struct pgw_recover_report *recover_report; /* OPEN: filled in */
 };
 
 /* The innermost call of the thread, or NULL. */
@@ -109,11 +129,20 @@ struct pgw__env *pgw__env_by_lmdb(const MDB_env *lmdb);
 struct pgw__env *pgw__env_by_fd(int fd);
 struct pgw__env *pgw__env_by_address(const void *p);
 
+/* Does another open entry have this file? except: NULL, or one that does not count. */
+bool pgw__env_has_file(const struct pgw__env *except, dev_t dev, ino_t ino);
+
+/* Examine the data file of the environment at path. flags: of mdb_env_open. 0 or errno. */
+int pgw__env_stat(const char *path, unsigned flags, struct stat *st);
+
 /* The map is [start, start + len), or there is none (NULL). Only in open and resize. */
 void pgw__env_set_map(struct pgw__env *e, const void *start, size_t len);
 
 /* Was any environment ever opened? */
 bool pgw__env_any(void);
+
+/* Is any environment attached? */
+bool pgw__env_any_attached(void);
 
 /* Start counting anew; in a child after fork. */
 void pgw__env_reset_counters(void);

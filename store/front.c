@@ -9,7 +9,10 @@
 
 #include <errno.h>
 
+#include "attach.h"
 #include "commit.h"
+#include "front.h"
+#include "gate.h"
 
 #define PUBLIC __attribute__((visibility("default")))
 
@@ -24,32 +27,70 @@
 		result;                              \
 	})
 
-PUBLIC int mdb_env_open(MDB_env *env, const char *path, unsigned flags, mdb_mode_t mode)
+/* A process that opens the environment, and fails after it had set up the lock file, leaves there the
+ * number 0 for the newest transaction; and who waited meanwhile to open it as well would begin
+ * there. It happens where plain LMDB meets a fence. */
+static int check_lock_file(MDB_env *env)
 {
-	struct pgw__call call = { .op = PGW__OP_OPEN, .lmdb = env };
+	MDB_envinfo info;
+	MDB_txn *txn;
+	int rc = mdb_env_info(env, &info);
+	size_t txnid;
+
+	if (!rc)
+		rc = pgw__lmdb_txn_begin(env, NULL, MDB_RDONLY, &txn);
+	if (rc)
+		return rc;
+	txnid = mdb_txn_id(txn);
+	pgw__lmdb_txn_abort(txn);
+	return !txnid && info.me_last_txnid ? EAGAIN : 0;
+}
+
+int pgw__open_env(MDB_env *env, const char *path, unsigned flags, mdb_mode_t mode,
+    unsigned recover_flags, struct pgw_recover_report *report)
+{
+	struct pgw__call call = { .op = PGW__OP_OPEN,
+		.lmdb = env,
+		.lock_fd = -1,
+		.recover_flags = recover_flags,
+		.recover_report = report };
 	int rc;
 
 	if (pgw__env_by_lmdb(env)) /* open already: LMDB says so */
 		return pgw__lmdb_env_open(env, path, flags, mode);
+	if (path && pgw__attached_here(path, flags))
+		return PGW_BUSY;
 	call.env = pgw__env_claim(env);
 	if (!call.env)
 		return ENOMEM;
 	rc = WITHIN(&call, pgw__lmdb_env_open(env, path, flags, mode));
+	if (!rc && report->action == PGW_RECOVER_IN_USE)
+		rc = check_lock_file(env);
 	if (rc) {
 		pgw__env_detach(call.env);
 		pgw__env_release(call.env);
 		return rc;
 	}
 	pgw__env_opened(call.env, flags);
+	call.env->lock_fd = call.lock_fd;
 	return 0;
+}
+
+PUBLIC int mdb_env_open(MDB_env *env, const char *path, unsigned flags, mdb_mode_t mode)
+{
+	struct pgw_recover_report report = { 0 };
+
+	return pgw__open_env(env, path, flags, mode, 0, &report);
 }
 
 PUBLIC void mdb_env_close(MDB_env *env)
 {
 	struct pgw__env *e = pgw__env_by_lmdb(env);
 
-	/* First, because LMDB frees the handle and closes the descriptor, and another thread may be
-	 * given the same ones at once. */
+	if (e)
+		pgw__detach(e);
+	/* Before LMDB frees the handle and closes the descriptor: another thread may be given the
+	 * same ones at once. */
 	if (e)
 		pgw__env_detach(e);
 	pgw__lmdb_env_close(env);
@@ -60,23 +101,40 @@ PUBLIC void mdb_env_close(MDB_env *env)
 PUBLIC int mdb_env_set_mapsize(MDB_env *env, size_t size)
 {
 	struct pgw__call call = { .op = PGW__OP_RESIZE, .lmdb = env };
+	struct pgw__checkpointer *c;
 	unsigned before;
 	int rc;
 
 	call.env = pgw__env_by_lmdb(env);
 	if (!call.env) /* not open yet */
 		return pgw__lmdb_env_set_mapsize(env, size);
+	c = pgw__checkpointer_of(call.env);
+	if (c)
+		pgw__group_pause(c);
 	before = atomic_load_explicit(&call.env->map_seq, memory_order_relaxed);
 	rc = WITHIN(&call, pgw__lmdb_env_set_mapsize(env, size));
 	/* LMDB refuses while a transaction runs; or it fails half-way, and the map is gone. */
 	if (atomic_load_explicit(&call.env->map_seq, memory_order_relaxed) != before)
 		pgw__commit_remapped(call.env);
+	if (c)
+		pgw__group_resume(c);
 	return rc;
+}
+
+/* Is the newest committed transaction one that was made durable, pages and meta page? */
+static bool nothing_to_sync(const struct pgw__env *e, MDB_env *env)
+{
+	uint64_t durable = atomic_load_explicit(&e->durable_txnid, memory_order_relaxed);
+	MDB_envinfo info;
+
+	return durable && !mdb_env_info(env, &info) && info.me_last_txnid == durable;
 }
 
 PUBLIC int mdb_env_sync(MDB_env *env, int force)
 {
 	struct pgw__call call = { .op = PGW__OP_SYNC, .lmdb = env };
+	struct pgw__checkpointer *c;
+	unsigned flags = 0;
 	int rc;
 
 	call.env = pgw__env_by_lmdb(env);
@@ -85,46 +143,104 @@ PUBLIC int mdb_env_sync(MDB_env *env, int force)
 	rc = -atomic_load(&call.env->failed);
 	if (rc)
 		return rc;
+	c = pgw__checkpointer_of(call.env);
+	(void)mdb_env_get_flags(env, &flags);
+	if (c)
+		return force || !(flags & MDB_NOSYNC) ? pgw__gate_sync(c) : 0;
+	if (nothing_to_sync(call.env, env))
+		return 0;
 	return WITHIN(&call, pgw__lmdb_env_sync(env, force));
+}
+
+/* LMDB's begin of a write transaction; the gate, if any, is held. */
+static int begin_writer(struct pgw__env *e, MDB_env *env, unsigned flags, MDB_txn **txn)
+{
+	MDB_txn *new;
+	int rc = pgw__lmdb_txn_begin(env, NULL, flags, &new);
+
+	if (rc)
+		return rc;
+	rc = pgw__checkpointer_of(e) ? 0 : pgw__attach_check_plain(e);
+	if (rc) {
+		pgw__lmdb_txn_abort(new);
+		return rc;
+	}
+	atomic_store_explicit(&e->writer, new, memory_order_relaxed);
+	pgw__commit_begin(e);
+	*txn = new;
+	return 0;
 }
 
 PUBLIC int mdb_txn_begin(MDB_env *env, MDB_txn *parent, unsigned flags, MDB_txn **txn)
 {
 	struct pgw__env *e;
+	bool gated;
 	int rc;
 
 	if (parent || (flags & MDB_RDONLY))
 		return pgw__lmdb_txn_begin(env, parent, flags, txn);
 	e = pgw__env_by_lmdb(env);
-	if (e && atomic_load(&e->failed))
+	if (!e)
+		return pgw__lmdb_txn_begin(env, parent, flags, txn);
+	if (atomic_load(&e->failed))
 		return MDB_PANIC;
-	rc = pgw__lmdb_txn_begin(env, parent, flags, txn);
-	if (rc || !e)
+	rc = pgw__gate_enter(e, env, &gated);
+	if (rc)
 		return rc;
-	atomic_store_explicit(&e->writer, *txn, memory_order_relaxed);
-	pgw__commit_begin(e);
-	return 0;
+	rc = begin_writer(e, env, flags, txn);
+	if (!rc)
+		e->gated = gated;
+	else if (gated)
+		pgw__gate_leave(e);
+	return rc;
 }
 
-/* A transaction that writes, at the outermost level; its environment's writer lock is held. */
-static int commit_writer(struct pgw__env *e, MDB_env *env, MDB_txn *txn)
+/* The gate is the writer's: look before LMDB lets the next one in. */
+static bool take_gated(struct pgw__env *e)
+{
+	bool gated = e->gated;
+
+	e->gated = false;
+	return gated;
+}
+
+PUBLIC void mdb_txn_abort(MDB_txn *txn)
+{
+	MDB_env *env = mdb_txn_env(txn);
+	struct pgw__env *e = env ? pgw__env_by_lmdb(env) : NULL;
+	bool gated = false;
+
+	if (e && atomic_load_explicit(&e->writer, memory_order_relaxed) == txn)
+		gated = take_gated(e);
+	pgw__lmdb_txn_abort(txn);
+	if (gated)
+		pgw__gate_leave(e);
+}
+
+int pgw__commit_writer(struct pgw__env *e, MDB_env *env, MDB_txn *txn, bool wait)
 {
 	struct pgw__call call = { .op = PGW__OP_COMMIT, .env = e, .lmdb = env };
 	int rc = -atomic_load(&e->failed);
 	unsigned flags = 0;
+	bool gated;
 
 	if (rc) {
 		mdb_txn_abort(txn);
 		return rc;
 	}
+	gated = take_gated(e);
 	call.txnid = mdb_txn_id(txn);
-	call.wrote = e->dirty.ranges.n > 0;
+	call.wrote = e->dirty.ranges.n > 0 || e->dirty.incomplete;
 	(void)mdb_env_get_flags(env, &flags);
 	if (flags & (MDB_NOSYNC | MDB_MAPASYNC))
 		e->nosync = call.txnid;
 	rc = WITHIN(&call, pgw__lmdb_txn_commit(txn));
 	if (!rc && call.wrote)
 		PGW__ENV_COUNT(e, commits, 1);
+	if (!rc && call.wrote && pgw__checkpointer_of(e))
+		return pgw__gate_committed(e, call.txnid, flags, wait);
+	if (gated)
+		pgw__gate_leave(e);
 	return rc;
 }
 
@@ -135,5 +251,33 @@ PUBLIC int mdb_txn_commit(MDB_txn *txn)
 
 	if (!e || atomic_load_explicit(&e->writer, memory_order_relaxed) != txn)
 		return pgw__lmdb_txn_commit(txn);
-	return commit_writer(e, env, txn);
+	return pgw__commit_writer(e, env, txn, true);
+}
+
+/* A copy is made by LMDB; the seam leaves out of it what only belongs to this file. */
+#define COPY(env, expr)                                                        \
+	({                                                                     \
+		struct pgw__call call = { .op = PGW__OP_COPY, .lmdb = (env) }; \
+		call.env = pgw__env_by_lmdb(env);                              \
+		call.env ? WITHIN(&call, (expr)) : (expr);                     \
+	})
+
+PUBLIC int mdb_env_copy(MDB_env *env, const char *path)
+{
+	return COPY(env, pgw__lmdb_env_copy(env, path));
+}
+
+PUBLIC int mdb_env_copy2(MDB_env *env, const char *path, unsigned flags)
+{
+	return COPY(env, pgw__lmdb_env_copy2(env, path, flags));
+}
+
+PUBLIC int mdb_env_copyfd(MDB_env *env, mdb_filehandle_t fd)
+{
+	return COPY(env, pgw__lmdb_env_copyfd(env, fd));
+}
+
+PUBLIC int mdb_env_copyfd2(MDB_env *env, mdb_filehandle_t fd, unsigned flags)
+{
+	return COPY(env, pgw__lmdb_env_copyfd2(env, fd, flags));
 }

@@ -9,10 +9,17 @@
 #include "seam.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "commit.h"
+#include "fence.h"
+#include "pin.h"
+#include "recover.h"
 #include "sys.h"
 
 /* LMDB refers to stderr as data, which code that is not position-independent enough cannot do
@@ -58,7 +65,27 @@ static ssize_t write_data(struct pgw__env *e, int fd, const struct iovec *v, int
 	    &e->dirty, (uint64_t)off, len); /* before: a failed write may have changed it */
 	if (commit)
 		commit->wrote = true;
+	else
+		e->spilled = true;
 	return answer(pgw__write_all(fd, v, n, off));
+}
+
+/* Attached: a commit makes no barrier of its own (checkpoint.c). */
+static bool attached(const struct pgw__env *e)
+{
+	return atomic_load_explicit(&e->checkpointer, memory_order_relaxed) != NULL;
+}
+
+/* The meta page, through LMDB's descriptor for it: that one syncs each write, so the data file's is
+ * taken where a barrier is not wanted. */
+static ssize_t write_meta(struct pgw__call *commit, int fd, const void *buf, size_t len, off_t off)
+{
+	const struct iovec v = { .iov_base = (void *)buf, .iov_len = len };
+	int data_fd = atomic_load_explicit(&commit->env->fd, memory_order_relaxed);
+
+	if (attached(commit->env))
+		return pgw__write_all(data_fd, &v, 1, off);
+	return pgw__commit_meta_write(commit, fd, buf, len, off);
 }
 
 ssize_t pgw__seam_pwrite(int fd, const void *buf, size_t len, off_t off)
@@ -70,7 +97,7 @@ ssize_t pgw__seam_pwrite(int fd, const void *buf, size_t len, off_t off)
 	if (e)
 		return write_data(e, fd, &v, 1, off);
 	if (commit)
-		return answer(pgw__commit_meta_write(commit, fd, buf, len, off));
+		return answer(write_meta(commit, fd, buf, len, off));
 	return pwrite(fd, buf, len, off);
 }
 
@@ -105,6 +132,8 @@ static int sync_data_file(struct pgw__call *call, uint64_t off, uint64_t len)
 {
 	if (call->op == PGW__OP_SYNC)
 		return pgw__sync_all(call->env);
+	if (attached(call->env))
+		return 0;
 	if (!call->data_synced)
 		return pgw__commit_data(call);
 	return pgw__commit_meta(call, off, len);
@@ -190,4 +219,108 @@ int pgw__seam_mid2l_append(void *list, struct pgw__lmdb_dirty_page *entry)
 		pgw__dirty_add(&e->dirty, (uintptr_t)entry->page - start, e->psize);
 	}
 	return mdb_mid2l_append(list, entry);
+}
+
+/* --- opening: which lock LMDB got, and what it sees of a fenced file --- */
+
+/* LMDB tells a lock file that it has for itself by an exclusive lock of the first byte. It makes it
+ * shared when the environment is open. */
+int pgw__seam_fcntl(int fd, int cmd, ...)
+{
+	struct pgw__call *call = within(PGW__OP_OPEN);
+	va_list ap;
+	void *arg;
+	int rc;
+
+	va_start(ap, cmd);
+	arg = va_arg(ap, void *);
+	va_end(ap);
+	rc = fcntl(fd, cmd, arg);
+	if (call && (cmd == F_SETLK || cmd == F_SETLKW)) {
+		const struct flock *l = arg;
+
+		if (l->l_start == 0 && !rc) {
+			call->lock_fd = fd;
+			call->exclusive = l->l_type == F_WRLCK;
+		}
+	}
+	return rc;
+}
+
+static int recover(struct pgw__call *call, int fd)
+{
+	struct pgw__recovery rv = { .fd = fd,
+		.lock_fd = call->lock_fd,
+		.exclusive = call->exclusive,
+		.flags = call->recover_flags,
+		.report = call->recover_report };
+	int rc = pgw__recover(&rv);
+
+	return rc ? rc : call->recover_flags & PGW_RECOVER_CHECK ? ECANCELED : 0;
+}
+
+/* LMDB reads the header before it maps the file. Both pages are looked at before it sees the first.
+ * An error is LMDB's result, whatever number it is. */
+ssize_t pgw__seam_pread(int fd, void *buf, size_t len, off_t off)
+{
+	struct pgw__call *call = within(PGW__OP_OPEN);
+	ssize_t n;
+
+	if (call && off == 0) {
+		int rc = recover(call, fd);
+
+		if (rc) {
+			errno = rc;
+			return -1;
+		}
+	}
+	n = pread(fd, buf, len, off);
+	if (call && n > 0)
+		pgw__fence_hide(buf, (uint64_t)n);
+	return n;
+}
+
+/* mdb_env_copy writes the meta pages as they are in the map: the copy gets neither fence nor records.
+ * (A compacting copy makes meta pages of its own, in another thread.) */
+ssize_t pgw__seam_write(int fd, const void *buf, size_t len)
+{
+	struct pgw__call *call = within(PGW__OP_COPY);
+	uintptr_t start = call ? atomic_load(&call->env->map_start) : 0;
+	uint64_t off = (uintptr_t)buf - start, end;
+	unsigned char *pages;
+	ssize_t n;
+	int saved;
+
+	if (!call || (uintptr_t)buf < start || off >= 2 * (uint64_t)call->env->psize)
+		return write(fd, buf, len);
+	end = 2 * (uint64_t)call->env->psize;
+	/* LMDB opens the copy with O_DIRECT. */
+	pages = aligned_alloc(call->env->psize, end);
+	if (!pages) {
+		errno = ENOMEM;
+		return -1;
+	}
+	memcpy(pages, (const void *)start, end);
+	for (int i = 0; i < 2; i++)
+		pgw__fence_clean_page(pages + i * call->env->psize, call->env->psize);
+	n = write(fd, pages + off, len < end - off ? len : end - off);
+	saved = errno;
+	free(pages);
+	errno = saved;
+	return n;
+}
+
+/* --- the reader slot of a thread, or of a pin (pin.h) --- */
+
+void *pgw__seam_getspecific(pthread_key_t key)
+{
+	return pgw__pin_at_work ? pgw__pin_at_work->slot : pthread_getspecific(key);
+}
+
+int pgw__seam_setspecific(pthread_key_t key, const void *value)
+{
+	if (!pgw__pin_at_work)
+		return pthread_setspecific(key, value);
+	pgw__pin_at_work->slot = (void *)value;
+	return 0;
 }

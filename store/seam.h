@@ -8,6 +8,7 @@
 #ifndef PGW_STORE_SEAM_H
 #define PGW_STORE_SEAM_H
 
+#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/types.h>
@@ -21,6 +22,12 @@ int pgw__lmdb_env_set_mapsize(MDB_env *env, size_t size);
 int pgw__lmdb_env_sync(MDB_env *env, int force);
 int pgw__lmdb_txn_begin(MDB_env *env, MDB_txn *parent, unsigned flags, MDB_txn **txn);
 int pgw__lmdb_txn_commit(MDB_txn *txn);
+void pgw__lmdb_txn_abort(MDB_txn *txn);
+int pgw__lmdb_env_copy(MDB_env *env, const char *path);
+int pgw__lmdb_env_copy2(MDB_env *env, const char *path, unsigned flags);
+int pgw__lmdb_env_copyfd(MDB_env *env, int fd);
+int pgw__lmdb_env_copyfd2(MDB_env *env, int fd, unsigned flags);
+char *pgw__lmdb_strerror(int err);
 
 /* An entry of LMDB's list of dirty pages; the lists themselves are none of our business. */
 struct pgw__lmdb_dirty_page {
@@ -40,6 +47,11 @@ int pgw__seam_msync(void *addr, size_t len, int flags);
 void *pgw__seam_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off);
 int pgw__seam_munmap(void *addr, size_t len);
 int pgw__seam_mid2l_append(void *list, struct pgw__lmdb_dirty_page *entry);
+ssize_t pgw__seam_pread(int fd, void *buf, size_t len, off_t off);
+ssize_t pgw__seam_write(int fd, const void *buf, size_t len);
+int pgw__seam_fcntl(int fd, int cmd, ...);
+void *pgw__seam_getspecific(pthread_key_t key);
+int pgw__seam_setspecific(pthread_key_t key, const void *value);
 extern FILE *pgw__seam_stderr;
 
 #endif

@@ -68,6 +68,11 @@ static void report(struct pgw__json *j)
 	pgw__json_u64(j, "osync_writes", s.osync_writes);
 	pgw__json_u64(j, "osync_bytes", s.osync_bytes);
 	pgw__json_u64(j, "failed_syncs", s.failed_syncs);
+	pgw__json_u64(j, "checkpoints", s.checkpoints);
+	pgw__json_u64(j, "checkpoint_commits", s.checkpoint_commits);
+	pgw__json_u64(j, "live_ranges", s.live_ranges);
+	pgw__json_u64(j, "live_bytes", s.live_bytes);
+	pgw__json_u64(j, "two_barrier_checkpoints", s.two_barrier_checkpoints);
 	pgw__json_open(j, "full_syncs", '{');
 	for (int i = 0; i < PGW_FULL_SYNC_COUNT; i++)
 		pgw__json_u64(j, reason_names[i], s.full_syncs[i]);

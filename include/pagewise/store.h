@@ -18,13 +18,23 @@
  * - A commit that finds the disk full returns ENOSPC (liblmdb: EIO) and the environment stays
  * usable (without MDB_WRITEMAP; with it the kernel sends SIGBUS, as ever).
  *
- * The environment variable PAGEWISE_SYNC forces how ranges are synced; PAGEWISE_STATS reports at
- * exit what was done.
+ * Beyond that, an environment can be given another durability than LMDB's: see enum pgw_durability.
+ *
+ * The environment variable PAGEWISE_SYNC forces how ranges are synced; PAGEWISE_STORE sets the
+ * durability of environments that are opened with mdb_env_open; PAGEWISE_STATS reports at exit what
+ * was done.
+ *
+ * Results. mdb_* functions return what LMDB returns: 0, a positive errno, one of LMDB's negative
+ * codes, or one of the codes PGW_* below, which mdb_strerror and pgw_strerror know. pgw_* functions
+ * that take an MDB_env or a path do the same, unless they say otherwise.
  */
 #ifndef PAGEWISE_STORE_H
 #define PAGEWISE_STORE_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <lmdb.h>
 
@@ -42,7 +52,7 @@ enum pgw_full_sync {
 	PGW_FULL_REMAPPED,     /* mdb_env_set_mapsize since the last durable commit */
 	PGW_FULL_NO_MEMORY,    /* the dirty ranges could not be kept */
 	PGW_FULL_UNTRACKED,    /* a commit without a dirty page: not believed */
-	PGW_FULL_ASKED,	       /* mdb_env_sync */
+	PGW_FULL_ASKED,	       /* mdb_env_sync, and the start and end of group and relaxed */
 	PGW_FULL_SYNC_COUNT
 };
 
@@ -69,6 +79,12 @@ struct pgw_env_stats {
 	uint64_t osync_writes, osync_bytes; /* meta pages written through an O_DSYNC descriptor */
 	uint64_t barriers; /* calls after which the device was told to flush, of all kinds above */
 
+	/* Durability group and relaxed. */
+	uint64_t checkpoints;	     /* snapshots that were made durable */
+	uint64_t checkpoint_commits; /* transactions in them: divided by checkpoints, the group */
+	uint64_t live_ranges, live_bytes; /* what had to be written for them: see docs/design.md */
+	uint64_t two_barrier_checkpoints; /* whose ranges did not fit a record */
+
 	/* State of the environment; of a process: zero and NULL. */
 	uint64_t
 	    durable_txnid; /* newest transaction that this environment made durable, 0: none yet */
@@ -89,6 +105,145 @@ void pgw_store_stats(struct pgw_env_stats *out);
 
 /* "first", "other-writer", ...; NULL for a value that is none. Static storage. */
 const char *pgw_full_sync_name(enum pgw_full_sync reason);
+
+/* How durable a committed write transaction is when mdb_txn_commit returns.
+ *
+ * group and relaxed: LMDB writes its pages and makes no barrier. The library keeps the newest durable
+ * snapshot from being recycled, and moves on to a newer one by one barrier over exactly the pages
+ * that are needed, together with a record in the meta pages that proves them. Readers see a
+ * transaction when it is committed, which is before it is durable.
+ *
+ * While an environment is attached (from the first write transaction, or from pgw_env_open or
+ * pgw_env_attach, to mdb_env_close) its file is fenced: plain LMDB refuses to open it with
+ * MDB_VERSION_MISMATCH, and one process writes. Processes that use this library may open and read it.
+ * mdb_env_close makes it a plain LMDB file again. After a crash it stays fenced; the next mdb_env_open
+ * through this library, or pgw_env_recover, brings it back to the newest durable snapshot (or to the
+ * newest of all, if only the process died). mdb_env_copy gives plain files at any time; a raw copy of
+ * the file of an attached environment is refused with PGW_COPIED.
+ *
+ * What attaching needs: a data file and a lock file (no MDB_RDONLY, no MDB_NOLOCK) that no other
+ * process has open at that moment; pages of 4 to 64 KiB; three slots in the table of readers. */
+enum pgw_durability {
+	/* Durable, in LMDB's own order: pages, barrier, meta page, barrier. */
+	PGW_DURABILITY_STRICT,
+	/* Durable, by one barrier, which commits of other threads share. A transaction that is
+	 * committed while the environment has MDB_NOSYNC or MDB_MAPASYNC is as in relaxed. */
+	PGW_DURABILITY_GROUP,
+	/* Not durable yet; within checkpoint_ms, or checkpoint_bytes of live pages, it will be. After
+	 * a power cut the environment is exactly as some committed transaction left it, not older
+	 * than that bound, and never corrupt. */
+	PGW_DURABILITY_RELAXED
+};
+
+/* "strict", ...; NULL for a value that is none. Static storage. */
+const char *pgw_durability_name(enum pgw_durability d);
+
+struct pgw_env_options {
+	size_t size; /* of this struct; set by pgw_env_options_init */
+	enum pgw_durability durability;
+	/* With strict: serve MDB_NOSYNC and MDB_MAPASYNC as relaxed. Transactions without these
+	 * flags then wait for their barrier, as in group. */
+	bool nosync_relaxed;
+	unsigned checkpoint_ms;	   /* 1 to a day; default 100 */
+	uint64_t checkpoint_bytes; /* 4096 to 2^50; default 16 MiB */
+
+	/* For pgw_env_open. */
+	unsigned flags;	      /* of mdb_env_open */
+	mode_t mode;	      /* of the files; default 0664 */
+	size_t map_size;      /* bytes; 0: LMDB's own choice */
+	unsigned max_dbs;     /* 0: only the unnamed one */
+	unsigned max_readers; /* 0: LMDB's 126 */
+};
+
+/* Set *o to the defaults: strict. */
+void pgw_env_options_init(struct pgw_env_options *o);
+
+/* mdb_env_create, its settings, mdb_env_open, and pgw_env_attach unless durability is strict.
+ * options: NULL for the defaults. *env is closed with mdb_env_close, and untouched on failure. */
+int pgw_env_open(const char *path, const struct pgw_env_options *options, MDB_env **env);
+
+/* Set the durability of an open environment, and attach it if that is needed. No transaction may be
+ * running in the process, and none may start before it returns. It can be done once.
+ * 0; EINVAL (not open through this library, attached already, or options that make no sense);
+ * PGW_BUSY; PGW_NOT_POSSIBLE; ENOMEM; MDB_READERS_FULL; or the error of a sync. */
+int pgw_env_attach(MDB_env *env, const struct pgw_env_options *options);
+
+/* mdb_txn_commit that does not wait: *ticket, a transaction id, can be waited for. With strict the
+ * transaction is durable at once. In group and relaxed it will be durable within checkpoint_ms,
+ * waited for or not. txn: of the outermost level. ticket may be NULL. */
+int pgw_txn_commit_async(MDB_txn *txn, uint64_t *ticket);
+
+/* Wait until a transaction is durable, and all before it. timeout_ms: negative for no limit; it can
+ * be overrun by one barrier. 0; ETIMEDOUT; EINVAL (no such transaction has been committed); or the
+ * errno of the sync that ended the environment. Any thread, also within a transaction. */
+int pgw_env_wait(MDB_env *env, uint64_t ticket, int timeout_ms);
+
+/* Make everything durable that is committed, and wait for it. Makes no barrier if all is. With strict
+ * that is mdb_env_sync(env, 1). */
+int pgw_env_checkpoint(MDB_env *env);
+
+/* The newest transaction known to be durable, in *txnid. 0 or EINVAL. */
+int pgw_env_durable_txnid(MDB_env *env, uint64_t *txnid);
+
+/* Codes of this library, beside errno and LMDB's. */
+#define PGW_BUSY	 (-30700) /* another process writes the environment, or has it open */
+#define PGW_FENCED	 (-30701) /* a fenced file, and no locks to find out whether it is in use */
+#define PGW_COPIED	 (-30702) /* a raw copy of a fenced file */
+#define PGW_UNPROVEN	 (-30703) /* a fenced file none of whose records proves a snapshot */
+#define PGW_NOT_POSSIBLE (-30704) /* read-only, MDB_NOLOCK, or an unusual page size */
+
+/* The text for any result of this library. Static storage, or strerror's. */
+const char *pgw_strerror(int code);
+
+enum pgw_record_state {
+	PGW_RECORD_NONE,
+	PGW_RECORD_TORN,	    /* being written when the power went, or damaged */
+	PGW_RECORD_UNKNOWN,	    /* of another version of this library */
+	PGW_RECORD_OF_ANOTHER_FILE, /* came along in a raw copy */
+	PGW_RECORD_WHOLE,	    /* not needed, so not proven */
+	PGW_RECORD_UNPROVEN,	    /* its pages did not all reach the disk */
+	PGW_RECORD_PROVEN
+};
+
+/* "none", ...; NULL for a value that is none. Static storage. */
+const char *pgw_record_state_name(enum pgw_record_state s);
+
+enum pgw_recover_action {
+	PGW_RECOVER_NOTHING,  /* not fenced */
+	PGW_RECOVER_IN_USE,   /* fenced, and other processes have it open: nothing to recover */
+	PGW_RECOVER_KEPT,     /* the newest snapshot: nothing was lost */
+	PGW_RECOVER_RESTORED, /* the snapshot of a record */
+	PGW_RECOVER_REFUSED   /* nothing could be proven; reason says why */
+};
+
+struct pgw_record_report {
+	enum pgw_record_state state;
+	uint64_t seq;
+	uint64_t txnid;
+	uint64_t wall_ns; /* when that snapshot was committed, since 1970 */
+};
+
+struct pgw_recover_report {
+	int fenced;	/* the file was not closed, or is in use */
+	int failed;	/* because a sync had failed */
+	int same_cache; /* the page cache is proven to have lived on */
+	struct pgw_record_report record[2];
+	uint64_t newest_txnid; /* in the meta pages: the newest that is known of */
+	enum pgw_recover_action action;
+	uint64_t txnid;	      /* kept or restored */
+	uint64_t wall_ns;     /* when it was committed, since 1970; 0: not known */
+	uint64_t lost_txnids; /* newest_txnid - txnid: at least so many are lost */
+	const char *reason;   /* static, or NULL */
+};
+
+#define PGW_RECOVER_CHECK    1u /* say what would be done, and change nothing in the data file */
+#define PGW_RECOVER_NOSUBDIR 2u /* path is the data file, as with MDB_NOSUBDIR */
+
+/* Do what the next mdb_env_open would do with a file that was not closed. It needs the environment
+ * for itself; one that is in use, or needs nothing, is left alone. It can be interrupted at any point
+ * and repeated. report: NULL, or filled in, on failure too.
+ * 0; ENOENT; PGW_BUSY, PGW_COPIED, PGW_UNPROVEN, an errno: nothing was restored. */
+int pgw_env_recover(const char *path, unsigned flags, struct pgw_recover_report *report);
 
 #ifdef __cplusplus
 }

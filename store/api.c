@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * api.c - the functions of pagewise/store.h that act on environments.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "attach.h"
+#include "front.h"
+#include "gate.h"
+#include "options.h"
+
+#define PUBLIC __attribute__((visibility("default")))
+
+static int configure(MDB_env *env, const struct pgw_env_options *o)
+{
+	int rc = 0;
+
+	if (o->map_size)
+		rc = mdb_env_set_mapsize(env, o->map_size);
+	if (!rc && o->max_dbs)
+		rc = mdb_env_set_maxdbs(env, o->max_dbs);
+	if (!rc && o->max_readers)
+		rc = mdb_env_set_maxreaders(env, o->max_readers);
+	return rc;
+}
+
+PUBLIC int pgw_env_open(const char *path, const struct pgw_env_options *options, MDB_env **out)
+{
+	struct pgw_env_options o;
+	MDB_env *env;
+	int rc;
+
+	if (options)
+		o = *options;
+	else
+		pgw_env_options_init(&o);
+	if (!path || !out || pgw__options_check(&o))
+		return EINVAL;
+	rc = mdb_env_create(&env);
+	if (rc)
+		return rc;
+	rc = configure(env, &o);
+	if (!rc)
+		rc = mdb_env_open(env, path, o.flags, o.mode);
+	if (!rc)
+		rc = pgw_env_attach(env, &o);
+	if (rc) {
+		mdb_env_close(env);
+		return rc;
+	}
+	*out = env;
+	return 0;
+}
+
+PUBLIC int pgw_env_attach(MDB_env *env, const struct pgw_env_options *options)
+{
+	struct pgw__env *e = pgw__env_by_lmdb(env);
+	unsigned flags = 0;
+	int rc = 0;
+
+	if (!e || pgw__options_check(options))
+		return EINVAL;
+	(void)mdb_env_get_flags(env, &flags);
+	pthread_mutex_lock(&e->gate);
+	if (pgw__checkpointer_of(e))
+		rc = EINVAL;
+	else if (pgw__options_checkpointed(options, flags))
+		rc = pgw__attach(e, env, options);
+	if (!rc)
+		e->options = *options;
+	pthread_mutex_unlock(&e->gate);
+	return rc;
+}
+
+PUBLIC int pgw_txn_commit_async(MDB_txn *txn, uint64_t *ticket)
+{
+	MDB_env *env = mdb_txn_env(txn);
+	struct pgw__env *e = env ? pgw__env_by_lmdb(env) : NULL;
+	uint64_t txnid;
+	int rc;
+
+	if (!e || atomic_load_explicit(&e->writer, memory_order_relaxed) != txn)
+		return EINVAL;
+	txnid = mdb_txn_id(txn);
+	rc = pgw__commit_writer(e, env, txn, false);
+	if (!rc && ticket)
+		*ticket = txnid;
+	return rc;
+}
+
+PUBLIC int pgw_env_wait(MDB_env *env, uint64_t ticket, int timeout_ms)
+{
+	struct pgw__env *e = pgw__env_by_lmdb(env);
+	struct pgw__checkpointer *c = e ? pgw__checkpointer_of(e) : NULL;
+	uint64_t deadline = 0;
+	MDB_envinfo info;
+
+	if (!e)
+		return EINVAL;
+	if (!c) { /* strict: committed is durable */
+		int rc = mdb_env_info(env, &info);
+
+		return rc ? rc : ticket > info.me_last_txnid ? EINVAL : -atomic_load(&e->failed);
+	}
+	if (timeout_ms >= 0)
+		deadline = pgw__clock_ns(CLOCK_MONOTONIC) + (uint64_t)timeout_ms * 1000000u;
+	return -pgw__group_wait(c, ticket, deadline);
+}
+
+PUBLIC int pgw_env_checkpoint(MDB_env *env)
+{
+	return mdb_env_sync(env, 1);
+}
+
+PUBLIC int pgw_env_durable_txnid(MDB_env *env, uint64_t *txnid)
+{
+	struct pgw__env *e = pgw__env_by_lmdb(env);
+
+	if (!e)
+		return EINVAL;
+	*txnid = atomic_load_explicit(&e->durable_txnid, memory_order_relaxed);
+	return 0;
+}
+
+static const char *const record_state_names[] = {
+	[PGW_RECORD_NONE] = "none",
+	[PGW_RECORD_TORN] = "torn",
+	[PGW_RECORD_UNKNOWN] = "unknown",
+	[PGW_RECORD_OF_ANOTHER_FILE] = "of-another-file",
+	[PGW_RECORD_WHOLE] = "whole",
+	[PGW_RECORD_UNPROVEN] = "unproven",
+	[PGW_RECORD_PROVEN] = "proven",
+};
+
+PUBLIC const char *pgw_record_state_name(enum pgw_record_state s)
+{
+	const unsigned n = sizeof(record_state_names) / sizeof(*record_state_names);
+
+	return (unsigned)s < n ? record_state_names[s] : NULL;
+}
+
+PUBLIC int pgw_env_recover(const char *path, unsigned flags, struct pgw_recover_report *report)
+{
+	unsigned open_flags = flags & PGW_RECOVER_NOSUBDIR ? MDB_NOSUBDIR : 0;
+	struct pgw_recover_report own;
+	struct stat st;
+	MDB_env *env;
+	int rc;
+
+	if (!report)
+		report = &own;
+	memset(report, 0, sizeof(*report));
+	if (!path || (flags & ~(PGW_RECOVER_CHECK | PGW_RECOVER_NOSUBDIR)))
+		return EINVAL;
+	rc = pgw__env_stat(path, open_flags, &st); /* LMDB would make a file where there is none */
+	if (!rc && pgw__env_has_file(NULL, st.st_dev, st.st_ino))
+		rc = PGW_BUSY;
+	if (!rc)
+		rc = mdb_env_create(&env);
+	if (rc)
+		return rc;
+	if (flags & PGW_RECOVER_CHECK)
+		open_flags |= MDB_RDONLY;
+	rc = pgw__open_env(env, path, open_flags, 0664, flags, report);
+	mdb_env_close(env);
+	return rc == ECANCELED ? 0 : rc; /* that is how a check ends */
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * attach.c - see attach.h. The invariants are those of recover.c.
+ *
+ * A file is plain (LMDB's) or fenced. Attaching makes it fenced:
+ *
+ *   owner lock -> LMDB's writer lock -> nobody but us has it open -> sync the whole file -> pin the
+ *   newest snapshot d -> record of d, durable -> fence, durable -> give the locks back
+ *
+ * and detaching makes it plain:
+ *
+ *   checkpoint -> writer lock -> sync the whole file -> fence down, durable -> wipe the records
+ *
+ * If the process dies in between, the file is as it was (the record of a plain file means nothing),
+ * or fenced with a durable record of a snapshot that nothing was committed after.
+ *
+ * That nobody else has the file open is shown by LMDB's own lock on byte 0 of its lock file: every
+ * process that opens an environment keeps it shared. We have it shared too; while we make it
+ * exclusive no process can get in, and the fence is up when it is shared again. A plain LMDB process
+ * that was in already could go on writing behind the fence; so there must be none.
+ *
+ * The owner lock is an open file description lock on a byte of the data file, far behind any data,
+ * through LMDB's own descriptor: it ends with the process or with mdb_env_close. It does not rely on
+ * the lock file, which people delete. A child made by fork shares it, so it may outlive us there.
+ */
+#include "attach.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "commit.h"
+#include "fence.h"
+#include "record.h"
+#include "seam.h"
+#include "stats.h"
+#include "sys.h"
+
+#define OWNER_BYTE INT64_C(0x7067770000000000)
+
+static struct flock owner_flock(short type)
+{
+	return (struct flock){
+		.l_type = type, .l_whence = SEEK_SET, .l_start = OWNER_BYTE, .l_len = 1
+	};
+}
+
+int pgw__owner_lock(int fd)
+{
+	struct flock l = owner_flock(F_WRLCK);
+
+	if (!fcntl(fd, F_OFD_SETLK, &l))
+		return 0;
+	return errno == EAGAIN || errno == EACCES ? PGW_BUSY : errno;
+}
+
+void pgw__owner_unlock(int fd)
+{
+	struct flock l = owner_flock(F_UNLCK);
+
+	(void)fcntl(fd, F_OFD_SETLK, &l);
+}
+
+bool pgw__owner_exists(int fd)
+{
+	struct flock l = owner_flock(F_WRLCK);
+
+	return fcntl(fd, F_OFD_GETLK, &l) || l.l_type != F_UNLCK;
+}
+
+/* LMDB's lock on the first byte of its lock file. */
+static int lock_file_lock(int fd, short type)
+{
+	struct flock l = { .l_type = type, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1 };
+
+	while (fcntl(fd, F_SETLK, &l))
+		if (errno != EINTR)
+			return errno == EAGAIN || errno == EACCES ? PGW_BUSY : errno;
+	return 0;
+}
+
+bool pgw__attached_here(const char *path, unsigned flags)
+{
+	struct stat st;
+
+	return pgw__env_any_attached() && !pgw__env_stat(path, flags, &st) &&
+	       pgw__env_has_file(NULL, st.st_dev, st.st_ino);
+}
+
+static int data_fd(const struct pgw__env *e)
+{
+	return atomic_load_explicit(&e->fd, memory_order_relaxed);
+}
+
+static const void *map_start(const struct pgw__env *e)
+{
+	return (const void *)atomic_load_explicit(&e->map_start, memory_order_relaxed);
+}
+
+static int possible(struct pgw__env *e, MDB_env *lmdb)
+{
+	unsigned flags = 0;
+	struct stat st;
+
+	(void)mdb_env_get_flags(lmdb, &flags);
+	if ((flags & MDB_RDONLY) || (e->open_flags & MDB_NOLOCK) || e->lock_fd < 0)
+		return PGW_NOT_POSSIBLE;
+	if (e->psize < PGW__PSIZE_MIN || e->psize > PGW__PSIZE_MAX)
+		return PGW_NOT_POSSIBLE;
+	if (fstat(data_fd(e), &st))
+		return errno;
+	return pgw__env_has_file(e, st.st_dev, st.st_ino) ? PGW_BUSY : 0;
+}
+
+/* Sync the two meta pages. */
+static int sync_heads(struct pgw__env *e)
+{
+	struct pgw_range storage[2];
+	struct pgw_ranges set;
+	int rc;
+
+	pgw_ranges_init_fixed(&set, storage, 2);
+	rc = pgw_ranges_add(&set, 0, 2 * (uint64_t)e->psize);
+	return rc ? rc : pgw__sync_ranges(e, &set);
+}
+
+static int write_records(struct pgw__env *e, const struct pgw__record *r, bool wipe_other)
+{
+	unsigned char slot[PGW__RECORD_SIZE];
+	const struct iovec v = { .iov_base = slot, .iov_len = sizeof(slot) };
+	struct pgw_ranges none;
+	ssize_t n;
+
+	pgw_ranges_init(&none);
+	(void)pgw__record_encode(r, &none, e->psize, slot); /* without ranges it fits */
+	n = pgw__write_all(data_fd(e), &v, 1, (off_t)(r->seq & 1) * e->psize + PGW__RECORD_OFFSET);
+	if (n < 0)
+		return (int)n;
+	memset(slot, 0, sizeof(slot));
+	if (wipe_other)
+		n = pgw__write_all(
+		    data_fd(e), &v, 1, (off_t)(~r->seq & 1) * e->psize + PGW__RECORD_OFFSET);
+	return n < 0 ? (int)n : 0;
+}
+
+/* The sequence number of the newest record in the file, whatever its worth. */
+static uint64_t last_sequence(const struct pgw__heads *h)
+{
+	struct pgw_ranges ranges;
+	struct pgw__record r;
+	uint64_t seq = 0;
+
+	pgw_ranges_init(&ranges);
+	for (int i = 0; i < 2; i++)
+		if (!pgw__record_decode(h->page[i].record, h->psize, &r, &ranges) && r.seq > seq)
+			seq = r.seq;
+	pgw_ranges_finish(&ranges);
+	return seq;
+}
+
+static int raise_fence(struct pgw__env *e)
+{
+	int rc = pgw__fence_set(data_fd(e), e->psize, PGW__FENCE_UP);
+
+	if (!rc)
+		rc = sync_heads(e);
+	if (rc) /* everything is durable, so the file may well be plain */
+		(void)pgw__fence_set(data_fd(e), e->psize, PGW__FENCE_DOWN);
+	return rc;
+}
+
+/* Writers are kept out. If the file is plain, everybody else is. */
+static int take_over(struct pgw__env *e, struct pgw__checkpointer *c, const struct pgw__heads *h)
+{
+	bool plain = h->fence == PGW__FENCE_DOWN;
+	struct pgw__record r = { 0 };
+	int rc = pgw__sync_all(e);
+
+	if (rc)
+		return -rc;
+	c->seq = last_sequence(h);
+	rc = pgw__checkpoint_start(c, &r);
+	if (rc)
+		return rc;
+	rc = write_records(e, &r, plain);
+	if (!rc)
+		rc = sync_heads(e);
+	if (!rc && plain)
+		rc = raise_fence(e);
+	if (rc)
+		pgw__checkpoint_finish(c);
+	return -rc;
+}
+
+static int take_over_alone(
+    struct pgw__env *e, struct pgw__checkpointer *c, const struct pgw__heads *h)
+{
+	int rc;
+
+	if (h->fence == PGW__FENCE_FAILED)
+		return EIO;
+	if (h->fence == PGW__FENCE_UP)
+		return take_over(e, c, h);
+	rc = lock_file_lock(e->lock_fd, F_WRLCK);
+	if (rc)
+		return rc;
+	rc = take_over(e, c, h);
+	(void)lock_file_lock(e->lock_fd, F_RDLCK);
+	return rc;
+}
+
+static int attach_as_owner(struct pgw__env *e, struct pgw__checkpointer *c)
+{
+	struct pgw__heads *h = malloc(sizeof(*h));
+	MDB_txn *txn;
+	int rc;
+
+	if (!h)
+		return ENOMEM;
+	rc = pgw__lmdb_txn_begin(c->lmdb, NULL, 0, &txn);
+	if (rc) {
+		free(h);
+		return rc;
+	}
+	rc = -pgw__heads_read(data_fd(e), h);
+	if (!rc)
+		rc = take_over_alone(e, c, h);
+	pgw__lmdb_txn_abort(txn);
+	free(h);
+	return rc;
+}
+
+int pgw__attach(struct pgw__env *e, MDB_env *lmdb, const struct pgw_env_options *options)
+{
+	struct pgw__checkpointer *c;
+	int rc = possible(e, lmdb);
+
+	if (rc)
+		return rc;
+	c = pgw__checkpoint_create(e, lmdb, options);
+	if (!c)
+		return ENOMEM;
+	rc = -pgw__identity_of(data_fd(e), &c->id);
+	if (!rc)
+		rc = pgw__owner_lock(data_fd(e));
+	if (rc) {
+		pgw__checkpoint_destroy(c);
+		return rc;
+	}
+	rc = attach_as_owner(e, c);
+	if (rc) {
+		pgw__owner_unlock(data_fd(e));
+		pgw__checkpoint_destroy(c);
+		return rc;
+	}
+	atomic_store_explicit(&e->durable_txnid, atomic_load(&c->durable), memory_order_relaxed);
+	atomic_store_explicit(&e->checkpointer, c, memory_order_release);
+	return 0;
+}
+
+/* Everything is durable and writers are kept out: make the file plain. */
+static int lower_fence(struct pgw__env *e)
+{
+	static const unsigned char nothing[PGW__RECORD_SIZE];
+	const struct iovec v = { .iov_base = (void *)nothing, .iov_len = sizeof(nothing) };
+	int rc = pgw__fence_set(data_fd(e), e->psize, PGW__FENCE_DOWN);
+
+	if (!rc)
+		rc = sync_heads(e);
+	if (rc)
+		return rc;
+	/* Not before: a fenced file without records could not be opened any more. */
+	for (int i = 0; i < 2; i++)
+		(void)pgw__write_all(data_fd(e), &v, 1, (off_t)i * e->psize + PGW__RECORD_OFFSET);
+	return 0;
+}
+
+/* I5. The pins are kept until the fence is down for good. */
+static void make_plain(struct pgw__env *e, struct pgw__checkpointer *c)
+{
+	MDB_txn *txn;
+
+	if (pgw__group_wait(c, c->next.txnid, 0))
+		return;
+	if (pgw__lmdb_txn_begin(c->lmdb, NULL, 0, &txn))
+		return;
+	if (!pgw__sync_all(e))
+		(void)lower_fence(e);
+	pgw__lmdb_txn_abort(txn);
+}
+
+void pgw__detach(struct pgw__env *e)
+{
+	struct pgw__checkpointer *c = atomic_load(&e->checkpointer);
+
+	if (!c)
+		return;
+	atomic_store(&e->checkpointer, NULL);
+	if (c->pid != getpid())
+		return; /* pins and fence are the parent's; what is left here is memory */
+	pgw__relaxed_stop(c);
+	make_plain(e, c);
+	pgw__checkpoint_finish(c);
+	pgw__checkpoint_destroy(c);
+}
+
+int pgw__attach_check_plain(struct pgw__env *e)
+{
+	int rc;
+
+	if (e->psize < PGW__PSIZE_MIN)
+		return 0;
+	if (pgw__fence_of_map(map_start(e), e->psize) == PGW__FENCE_DOWN)
+		return 0;
+	rc = pgw__owner_lock(data_fd(e));
+	if (rc)
+		return rc;
+	/* Its owner died, and the page cache has lived on with us. */
+	rc = pgw__fence_of_map(map_start(e), e->psize) == PGW__FENCE_FAILED ? -EIO : 0;
+	if (!rc)
+		rc = pgw__sync_all(e);
+	if (!rc)
+		rc = lower_fence(e);
+	pgw__owner_unlock(data_fd(e));
+	return -rc;
+}

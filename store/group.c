@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * group.c - commits that wait for their barrier, and share it.
+ *
+ * There is no thread for this. A committer whose transaction is not durable yet and who finds no
+ * checkpoint running runs one, for all transactions committed so far; the others wait. When it is
+ * done, those whose transaction is durable return, and one of the rest runs the next one. So a
+ * barrier serves everybody who committed while the one before it was under way, and a committer
+ * that is alone makes exactly one barrier, without a switch of threads.
+ *
+ * Whoever ends a checkpoint, or leaves without running one it was woken for, wakes somebody as long
+ * as anybody waits: nobody is forgotten.
+ */
+#include "checkpoint.h"
+
+#include <errno.h>
+#include <time.h>
+
+static void enqueue(struct pgw__checkpointer *c, struct pgw__waiter *w)
+{
+	w->next = c->waiters;
+	w->queued = true;
+	c->waiters = w;
+}
+
+static void dequeue(struct pgw__checkpointer *c, struct pgw__waiter *w)
+{
+	struct pgw__waiter **at = &c->waiters;
+
+	while (*at != w)
+		at = &(*at)->next;
+	*at = w->next;
+	w->queued = false;
+}
+
+static void wake(struct pgw__checkpointer *c, struct pgw__waiter *w)
+{
+	dequeue(c, w);
+	sem_post(&w->wake);
+}
+
+void pgw__group_wake(struct pgw__checkpointer *c)
+{
+	uint64_t durable = atomic_load(&c->durable);
+	struct pgw__waiter *w, *next;
+
+	for (w = c->waiters; w; w = next) {
+		next = w->next;
+		if (c->failed || w->txnid <= durable)
+			wake(c, w);
+	}
+	if (!c->busy && c->waiters)
+		wake(c, c->waiters);
+	if (!c->busy && c->thread_started)
+		pthread_cond_signal(&c->work); /* it rests while others run a checkpoint */
+}
+
+/* False: the deadline has passed. */
+static bool sleep_until(struct pgw__waiter *w, uint64_t deadline)
+{
+	struct timespec t = { .tv_sec = (time_t)(deadline / 1000000000u),
+		.tv_nsec = (long)(deadline % 1000000000u) };
+	int rc;
+
+	do
+		rc = deadline ? sem_clockwait(&w->wake, CLOCK_MONOTONIC, &t) : sem_wait(&w->wake);
+	while (rc && errno == EINTR);
+	return !rc;
+}
+
+/* Wait to be woken. The lock is held on entry and return. */
+static bool queue_up(struct pgw__checkpointer *c, uint64_t txnid, uint64_t deadline)
+{
+	struct pgw__waiter w = { .txnid = txnid };
+	bool woken;
+
+	sem_init(&w.wake, 0, 0);
+	enqueue(c, &w);
+	pthread_mutex_unlock(&c->lock);
+	woken = sleep_until(&w, deadline);
+	pthread_mutex_lock(&c->lock);
+	if (!woken && w.queued)
+		dequeue(c, &w);
+	else if (!woken)
+		woken = true; /* at the last moment; and it may have been to run a checkpoint */
+	sem_destroy(&w.wake);
+	return woken;
+}
+
+int pgw__group_wait(struct pgw__checkpointer *c, uint64_t txnid, uint64_t deadline)
+{
+	bool in_time = true;
+	int rc;
+
+	if (atomic_load(&c->durable) >= txnid)
+		return 0;
+	pthread_mutex_lock(&c->lock);
+	for (;;) {
+		rc = c->failed;
+		if (rc || atomic_load(&c->durable) >= txnid)
+			break;
+		if (!in_time) {
+			rc = -ETIMEDOUT;
+			break;
+		}
+		if (!c->busy && c->next.txnid < txnid) {
+			rc = -EINVAL; /* nobody has committed it */
+			break;
+		}
+		if (c->busy)
+			in_time = queue_up(c, txnid, deadline);
+		else
+			pgw__checkpoint_run(c);
+	}
+	pthread_mutex_unlock(&c->lock);
+	return rc;
+}
+
+void pgw__group_pause(struct pgw__checkpointer *c)
+{
+	pthread_mutex_lock(&c->lock);
+	while (c->busy)
+		(void)queue_up(c, UINT64_MAX, 0);
+	c->busy = true;
+	pthread_mutex_unlock(&c->lock);
+}
+
+void pgw__group_resume(struct pgw__checkpointer *c)
+{
+	pthread_mutex_lock(&c->lock);
+	c->busy = false;
+	pgw__group_wake(c);
+	pthread_mutex_unlock(&c->lock);
+}

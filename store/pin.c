@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * pin.c - see pin.h.
+ */
+#include "pin.h"
+
+#include "seam.h"
+
+__thread struct pgw__pin *pgw__pin_at_work;
+
+int pgw__pin_take(struct pgw__pin *pin, MDB_env *env, uint64_t *txnid)
+{
+	MDB_txn *txn = pin->txn;
+	int rc;
+
+	pgw__pin_drop(pin);
+	pgw__pin_at_work = pin;
+	if (txn)
+		rc = mdb_txn_renew(txn);
+	else
+		rc = pgw__lmdb_txn_begin(env, NULL, MDB_RDONLY, &txn);
+	pgw__pin_at_work = NULL;
+	if (rc)
+		return rc;
+	pin->txn = txn;
+	pin->active = true;
+	*txnid = mdb_txn_id(txn);
+	return 0;
+}
+
+void pgw__pin_drop(struct pgw__pin *pin)
+{
+	if (pin->active)
+		mdb_txn_reset(pin->txn);
+	pin->active = false;
+}
+
+void pgw__pin_finish(struct pgw__pin *pin)
+{
+	if (pin->txn)
+		pgw__lmdb_txn_abort(pin->txn);
+	*pin = (struct pgw__pin){ 0 };
+}

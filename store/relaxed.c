@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * relaxed.c - the thread that bounds how much can be lost.
+ *
+ * It makes a checkpoint when the oldest transaction that is not durable has waited for
+ * checkpoint_ms, or when the live pages of all of them come to checkpoint_bytes. How many are live is
+ * not known before the free list has been read; what is known is how many were dirtied. So when
+ * these come to the bound the cut is weighed: if less than half of the bound is live, it is put back
+ * with its real size, and weighed again only after as much has been dirtied anew.
+ *
+ * The thread is created with the first transaction that is committed and need not be durable at
+ * once; a process that only reads has none. All signals are blocked in it.
+ */
+#include "checkpoint.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <time.h>
+
+/* Undurable bytes at which writers wait, in checkpoint_bytes. One is being written out, one is full,
+ * one is being filled. */
+#define OVERFULL 3
+
+static uint64_t due(const struct pgw__checkpointer *c)
+{
+	return c->next.first + c->options.checkpoint_ms * UINT64_C(1000000);
+}
+
+static bool pending(struct pgw__checkpointer *c)
+{
+	return c->next.txnid != atomic_load(&c->durable) && !c->failed;
+}
+
+/* The lock is held. Sleep until there is something to do. */
+static void rest(struct pgw__checkpointer *c)
+{
+	uint64_t at = due(c);
+	const struct timespec t = { .tv_sec = (time_t)(at / 1000000000u),
+		.tv_nsec = (long)(at % 1000000000u) };
+
+	if (c->busy || !pending(c))
+		pthread_cond_wait(&c->work, &c->lock);
+	else
+		pthread_cond_timedwait(&c->work, &c->lock, &t);
+}
+
+static void *run(void *arg)
+{
+	struct pgw__checkpointer *c = arg;
+
+	pthread_mutex_lock(&c->lock);
+	while (!c->stop) {
+		if (c->busy || !pending(c))
+			rest(c);
+		else if (pgw__clock_ns(CLOCK_MONOTONIC) >= due(c))
+			pgw__checkpoint_run(c);
+		else if (c->next.bytes >= c->options.checkpoint_bytes)
+			pgw__checkpoint_run_if(c, c->options.checkpoint_bytes / 2);
+		else
+			rest(c);
+	}
+	pthread_mutex_unlock(&c->lock);
+	return NULL;
+}
+
+static int start(struct pgw__checkpointer *c)
+{
+	sigset_t all, before;
+	int rc;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&c->thread, NULL, run, c);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	c->thread_started = !rc;
+	return -rc;
+}
+
+int pgw__relaxed_poke(struct pgw__checkpointer *c)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&c->lock);
+	if (!c->thread_started)
+		rc = start(c);
+	else if (c->next.commits == 1 || c->next.bytes >= c->options.checkpoint_bytes)
+		pthread_cond_signal(&c->work);
+	pthread_mutex_unlock(&c->lock);
+	return rc;
+}
+
+bool pgw__relaxed_overfull(struct pgw__checkpointer *c)
+{
+	bool full;
+
+	pthread_mutex_lock(&c->lock);
+	full = c->running_bytes + c->next.bytes >= OVERFULL * c->options.checkpoint_bytes;
+	pthread_mutex_unlock(&c->lock);
+	return full;
+}
+
+void pgw__relaxed_stop(struct pgw__checkpointer *c)
+{
+	if (!c->thread_started)
+		return;
+	pthread_mutex_lock(&c->lock);
+	c->stop = true;
+	pthread_cond_signal(&c->work);
+	pthread_mutex_unlock(&c->lock);
+	pthread_join(c->thread, NULL);
+	c->thread_started = false;
+}
