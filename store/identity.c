@@ -15,8 +15,6 @@
 #define STATX_MNT_ID_UNIQUE 0x00004000U /* Linux 6.8; the result is in stx_mnt_id */
 #endif
 
-const char *pgw__identity_boot_path = "/proc/sys/kernel/random/boot_id";
-
 static int hex_digit(char c)
 {
 	if (c >= '0' && c <= '9')
@@ -50,7 +48,7 @@ static void read_boot(unsigned char out[16])
 {
 	char text[64];
 	ssize_t len = -1;
-	int fd = open(pgw__identity_boot_path, O_RDONLY | O_CLOEXEC);
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
 
 	if (fd >= 0) {
 		len = read(fd, text, sizeof(text));
@@ -59,7 +57,7 @@ static void read_boot(unsigned char out[16])
 	parse_boot(text, len > 0 ? (size_t)len : 0, out);
 }
 
-int pgw__identity_of(int fd, struct pgw__identity *out)
+static int examine(int fd, struct pgw__identity *out)
 {
 	struct pgw__identity id = { 0 };
 	struct statx s;
@@ -76,6 +74,8 @@ int pgw__identity_of(int fd, struct pgw__identity *out)
 	*out = id;
 	return 0;
 }
+
+int (*pgw__identity_of)(int fd, struct pgw__identity *out) = examine;
 
 bool pgw__identity_same_file(const struct pgw__identity *a, const struct pgw__identity *b)
 {

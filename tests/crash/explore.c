@@ -22,10 +22,12 @@
 #include <pagewise/store.h>
 
 #include "audit.h"
+#include "checkpoint.h"
 #include "disk.h"
 #include "judge.h"
 #include "model.h"
 #include "record.h"
+#include "recovering.h"
 
 #define FILE_MAX_BYTES (16u << 20)
 #define MAP_BYTES      (12u << 20)
@@ -39,7 +41,8 @@ struct options {
 	unsigned flags; /* of mdb_env_open */
 	uint64_t magic;
 	enum plant plant;
-	bool expect_violation;
+	enum pgw_durability durability;
+	bool early_drop, trust_digests; /* bugs planted in the store */
 	const char *keep;
 };
 
@@ -47,6 +50,7 @@ struct explorer {
 	struct options opt;
 	char dir[64], path[96], lock_path[112];
 	struct judge judge;
+	struct recovering recovering;
 	struct disk disk;
 	struct rng rng;	    /* of the workload */
 	struct rng cut_rng; /* of the cuts: the workload must not depend on how many were made */
@@ -87,10 +91,14 @@ static void violation(struct explorer *x, enum disk_cut how, size_t len, const c
 static bool try_cut(struct explorer *x, enum disk_cut how, uint64_t *txnid, size_t *len)
 {
 	bool write = rng_below(&x->cut_rng, 16) == 0;
-	const char *why;
+	const char *why = NULL;
 
 	*len = disk_cut(&x->disk, how, &x->cut_rng, x->image);
-	why = judge_image(&x->judge, x->image, *len, &x->history, write, txnid);
+	if (x->opt.durability != PGW_DURABILITY_STRICT)
+		why = recovering_image(&x->recovering, x->image, len, FILE_MAX_BYTES,
+		    rng_below(&x->cut_rng, 8) == 0, &x->cut_rng);
+	if (!why)
+		why = judge_image(&x->judge, x->image, *len, &x->history, write, txnid);
 	if (why)
 		violation(x, how, *len, why);
 	return !why;
@@ -147,8 +155,21 @@ static void die(struct explorer *x, const char *what, int rc)
 	exit(1);
 }
 
+/* A checkpoint is made when the workload says so: the thread that would make them has no time. */
+static struct pgw_env_options options_of(const struct explorer *x)
+{
+	struct pgw_env_options o;
+
+	pgw_env_options_init(&o);
+	o.durability = x->opt.durability;
+	o.checkpoint_ms = 24 * 3600 * 1000;
+	o.checkpoint_bytes = UINT64_C(1) << 40;
+	return o;
+}
+
 static void open_env(struct explorer *x)
 {
+	struct pgw_env_options o = options_of(x);
 	int rc = mdb_env_create(&x->env);
 
 	if (!rc)
@@ -157,8 +178,29 @@ static void open_env(struct explorer *x)
 		rc = mdb_env_set_mapsize(x->env, MAP_BYTES);
 	if (!rc)
 		rc = mdb_env_open(x->env, x->path, MDB_NOSUBDIR | x->opt.flags, 0600);
+	if (!rc)
+		rc = pgw_env_attach(x->env, &o);
 	if (rc)
 		die(x, "open", rc);
+	if (x->opt.early_drop) {
+		struct pgw__checkpointer *c = pgw__env_by_lmdb(x->env)->checkpointer;
+
+		pgw__pin_drop(c->durable_pin);
+	}
+}
+
+/* What must be found after a cut, now that transaction id has been committed. */
+static uint64_t promised(struct explorer *x, uint64_t id, bool async)
+{
+	uint64_t durable = 0;
+
+	if (x->opt.durability == PGW_DURABILITY_RELAXED || async) {
+		(void)pgw_env_durable_txnid(x->env, &durable);
+		return durable;
+	}
+	if (!(x->opt.flags & MDB_NOMETASYNC) || x->opt.durability == PGW_DURABILITY_GROUP)
+		return id;
+	return id - 1; /* the last one may be lost, by contract */
 }
 
 /* Changes inside of a nested transaction, kept or not. */
@@ -212,6 +254,7 @@ static void one_transaction(struct explorer *x)
 	struct model before = x->model;
 	MDB_txn *txn;
 	uint64_t id;
+	bool async;
 	int rc = mdb_txn_begin(x->env, NULL, 0, &txn);
 
 	if (rc)
@@ -226,7 +269,8 @@ static void one_transaction(struct explorer *x)
 		return;
 	}
 	remember(x, id);
-	rc = mdb_txn_commit(txn);
+	async = x->opt.durability == PGW_DURABILITY_GROUP && rng_below(&x->rng, 2);
+	rc = async ? pgw_txn_commit_async(txn, NULL) : mdb_txn_commit(txn);
 	if (rc)
 		die(x, "commit", rc);
 	/* A transaction that changed nothing is not written: its number is used again. */
@@ -238,10 +282,9 @@ static void one_transaction(struct explorer *x)
 			return;
 	}
 	x->commits++;
-	if (!(x->opt.flags & MDB_NOMETASYNC))
+	id = promised(x, id, async);
+	if (id > x->history.acknowledged)
 		x->history.acknowledged = id;
-	else if (id > 1) /* the last one may be lost, by contract */
-		x->history.acknowledged = id - 1;
 	after_acknowledgement(x);
 }
 
@@ -303,9 +346,9 @@ static void cut_and_reboot(struct explorer *x)
 	record_lock();
 	good = try_cut(x, how, &txnid, &len);
 	record_unlock();
-	mdb_env_close(x->env);
 	x->barriers += record_counts().barriers;
-	record_stop();
+	record_stop(); /* what closing writes comes after the cut */
+	mdb_env_close(x->env);
 	if (!good)
 		return;
 	unlink(x->lock_path);
@@ -359,11 +402,14 @@ static void run(struct explorer *x, uint64_t seed)
 
 static const char usage[] =
     "usage: explore [--seed N] [--images N] [--seconds S | --hours H] [--writemap] [--nometasync]\n"
-    "               [--fs ext4|xfs|btrfs] [--plant BUG] [--keep DIR]\n"
+    "               [--fs ext4|xfs|btrfs] [--durability strict|group|relaxed]\n"
+    "               [--plant BUG | --early-drop | --trust-digests] [--keep DIR]\n"
     "\n"
     "  --images N   stop after so many crash images (2000)\n"
     "  --seconds S  or after this time, if it comes first\n"
     "  --plant BUG  leave out what the store asked for; the exit status is 0 if that was noticed\n"
+    "  --early-drop, --trust-digests  bugs in the store: the pin of the durable snapshot is\n"
+    "               dropped; recovery does not look at digests\n"
     "  --keep DIR   put images that show a violation there\n"
     "BUG:";
 
@@ -374,6 +420,17 @@ static int wrong_use(void)
 		fprintf(stderr, " %s", plant_name((enum plant)p));
 	fputc('\n', stderr);
 	return 2;
+}
+
+static bool parse_durability(const char *s, enum pgw_durability *out)
+{
+	for (int d = 0; d <= PGW_DURABILITY_RELAXED; d++) {
+		if (!strcmp(s, pgw_durability_name((enum pgw_durability)d))) {
+			*out = (enum pgw_durability)d;
+			return true;
+		}
+	}
+	return false;
 }
 
 static bool parse_plant(const char *s, enum plant *out)
@@ -404,7 +461,9 @@ static bool parse(int argc, char **argv, struct options *o)
 		{ "hours", required_argument, NULL, 'h' }, { "writemap", no_argument, NULL, 'w' },
 		{ "nometasync", no_argument, NULL, 'm' }, { "fs", required_argument, NULL, 'f' },
 		{ "plant", required_argument, NULL, 'p' }, { "keep", required_argument, NULL, 'k' },
-		{ 0 } };
+		{ "durability", required_argument, NULL, 'd' },
+		{ "early-drop", no_argument, NULL, 'e' },
+		{ "trust-digests", no_argument, NULL, 'g' }, { 0 } };
 	int c;
 
 	*o = (struct options){ .images = 2000, .magic = 0xef53 };
@@ -441,6 +500,16 @@ static bool parse(int argc, char **argv, struct options *o)
 		case 'k':
 			o->keep = optarg;
 			break;
+		case 'd':
+			if (!parse_durability(optarg, &o->durability))
+				return false;
+			break;
+		case 'e':
+			o->early_drop = true;
+			break;
+		case 'g':
+			o->trust_digests = true;
+			break;
 		default:
 			return false;
 		}
@@ -450,8 +519,10 @@ static bool parse(int argc, char **argv, struct options *o)
 
 static int explore(struct explorer *x)
 {
+	bool planted = x->opt.plant || x->opt.early_drop || x->opt.trust_digests;
 	bool found;
 
+	x->recovering.trust_digests = x->opt.trust_digests;
 	x->start = now();
 	for (uint64_t i = 0; !enough(x); i++)
 		run(x, x->opt.seed + i);
@@ -461,10 +532,13 @@ static int explore(struct explorer *x)
 	       " barriers, %" PRIu64 " reboots, %.1f s: %s\n",
 	    x->opt.seed, x->seed, x->judge.images, x->judge.opened, x->judge.written, x->commits,
 	    x->barriers, x->reboots, now() - x->start,
-	    x->opt.plant    ? found ? "planted bug found" : "PLANTED BUG NOT FOUND"
-	    : x->violations ? "VIOLATION"
-			    : "no violation");
-	return found == (x->opt.plant != PLANT_NONE) ? 0 : 1;
+	    planted ? found ? "planted bug found" : "PLANTED BUG NOT FOUND"
+	    : found ? "VIOLATION"
+		    : "no violation");
+	if (x->opt.durability != PGW_DURABILITY_STRICT)
+		printf("%" PRIu64 " images were restored, %" PRIu64 " recoveries interrupted\n",
+		    x->recovering.recovered, x->recovering.interrupted);
+	return found == planted ? 0 : 1;
 }
 
 int main(int argc, char **argv)
@@ -486,8 +560,10 @@ int main(int argc, char **argv)
 	}
 	snprintf(x->path, sizeof(x->path), "%s/data", x->dir);
 	snprintf(x->lock_path, sizeof(x->lock_path), "%s-lock", x->path);
-	rc = judge_init(&x->judge, x->dir) ? 77 : explore(x);
+	rc = judge_init(&x->judge, x->dir) || recovering_init(&x->recovering, x->dir) ? 77
+										      : explore(x);
 	judge_finish(&x->judge);
+	recovering_finish(&x->recovering);
 	unlink(x->path);
 	unlink(x->lock_path);
 	rmdir(x->dir);

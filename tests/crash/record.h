@@ -61,6 +61,10 @@ void record_look(void);
 /* The first write that reached the file past the table, without MDB_WRITEMAP; NULL if none. */
 const char *record_failure(void);
 
+/* Calls of this thread are to be made by t, and not recorded; NULL: as before. */
+struct pgw__sys;
+void record_bypass(const struct pgw__sys *t);
+
 /* Hold off all calls while images are made from the disk. */
 void record_lock(void);
 void record_unlock(void);
