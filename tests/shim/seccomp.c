@@ -60,17 +60,18 @@ static bool purges(struct pgw_advise_report *report)
 static void install(uint32_t action, const char *name, int advice)
 {
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
+	struct scmp_arg_cmp if_advice = {
+		.arg = 3,
+		.op = SCMP_CMP_EQ,
+		.datum_a = (scmp_datum_t)advice,
+	};
 	int nr = seccomp_syscall_resolve_name(name);
 	int err;
 
 	/* The library may be older than the call; its number is the same everywhere. */
 	if (nr == __NR_SCMP_ERROR)
 		nr = !strcmp(name, "process_madvise") ? 440 : 434;
-	if (advice >= 0)
-		err = seccomp_rule_add(
-		    ctx, action, nr, 1, SCMP_A3(SCMP_CMP_EQ, (scmp_datum_t)advice));
-	else
-		err = seccomp_rule_add(ctx, action, nr, 0);
+	err = seccomp_rule_add_array(ctx, action, nr, advice >= 0, &if_advice);
 	if (!ctx || err || seccomp_load(ctx))
 		_exit(77);
 	seccomp_release(ctx);
