@@ -121,7 +121,7 @@ class Programs:
             task("features-user", ["features"], uid=1000),
             task("probe-root", ["pagewise", "probe", "--json", "/scratch"]),
             task("probe-user", ["pagewise", "probe", "--json", "/scratch"], uid=1000),
-            task("tlbflush", ["tlbflush", "1024" if self.short else "8192"], seconds=900),
+            task("tlbflush", ["tlbflush", "1024" if self.short else "8192", "60"], seconds=900),
         ]
         for fs in file_systems:
             strategies = ["auto"] if self.short else STRATEGIES

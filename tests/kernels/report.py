@@ -127,6 +127,7 @@ def other_rows(rows):
 
 def flush_rows(rows):
     """batch x kernel: flushes sent to the other CPU, by process_madvise and by pgw_advise."""
+    yield ["pages", "", *(row["tlb"]["pages"] if row["tlb"] else "-" for row in ran(rows))]
     batches = sorted({x["batch"] for r in ran(rows) if r["tlb"] for x in r["tlb"]["rows"]})
     for method in ("madvise", "process_madvise", "pgw_advise"):
         for batch in batches if method != "madvise" else [1]:
@@ -195,7 +196,6 @@ def summary_rows(rows):
 
 def markdown(rows):
     kernels = [short_version(r) for r in ran(rows)]
-    pages = next((r["tlb"]["pages"] for r in ran(rows) if r["tlb"]), 0)
     head = ["kernel", "advice", "sync", "tests", "comparisons", "reason"]
     parts = [
         HEAD,
@@ -207,9 +207,9 @@ def markdown(rows):
         grid(FEATURE_HEAD, feature_rows(rows), True),
         "",
         grid(["other", *kernels], other_rows(rows), True),
-        f"\n## TLB flushes\n\nInterrupts sent to the other CPU to flush its TLB (tracepoint `tlb:tlb_flush`) while {pages} "
-        "separate pages are dropped with\nDONTNEED, a second thread running. `tests/kernels/tlbflush.c` counts them. An "
-        "errno: the kernel refuses the call.\n",
+        "\n## TLB flushes\n\nInterrupts sent to the other CPU to flush its TLB (tracepoint `tlb:tlb_flush`) while separate "
+        "pages, as many as the first row\nsays, are dropped with DONTNEED, a second thread running. "
+        "`tests/kernels/tlbflush.c` counts them. An errno: the kernel refuses the call.\n",
         grid(["by", "batch", *kernels], flush_rows(rows), True),
         "\n## File systems\n\n`tests/kernels/fs.sh`: 8 rounds of writes to 8 ranges of a file, each round followed by "
         "`pgw_sync`; then a copy of the disk is taken\nunder the mounted file system, mounted itself, and every synced "

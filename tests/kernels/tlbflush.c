@@ -6,7 +6,11 @@
  * They are counted with the tracepoint tlb:tlb_flush, in the dropping thread alone; times in an
  * emulated guest mean nothing, counts are exact.
  *
- * Leaves with 77 where the tracepoint cannot be had, or there is one CPU.
+ *   tlbflush [PAGES [SECONDS]]
+ *
+ * Where a flush is slow (two emulated CPUs on a busy one), fewer pages than PAGES are used, so that
+ * it ends within about SECONDS. Leaves with 77 where the tracepoint cannot be had, or there is one
+ * CPU.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -22,6 +26,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <pagewise/advise.h>
@@ -171,6 +176,30 @@ static int row(const char *method, drop_fn *drop, size_t batch, int all, int rem
 	return err;
 }
 
+static double now(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Halves the number of pages until the rows fit into the time. Six is about the sum of what the
+ * rows cost, each page once in the rows without batches and half of them in the next. */
+static void fit_into(double seconds)
+{
+	enum { SAMPLE = 128 };
+	double one;
+
+	for (size_t i = 0; i < SAMPLE; i++)
+		*nth(i) = 1;
+	one = now();
+	(void)drop_madvise(0, SAMPLE);
+	one = (now() - one) / SAMPLE;
+	while (pages > MAX_BATCH && 6 * one * (double)pages > seconds)
+		pages /= 2;
+}
+
 static void measure(int all, int remote)
 {
 	size_t step = 2;
@@ -205,42 +234,63 @@ static int two_cpus(void)
 	return n == 2;
 }
 
+static int wrong_usage(void)
+{
+	fprintf(stderr, "usage: tlbflush [PAGES [SECONDS]], PAGES a power of two, at least %d\n",
+	    MAX_BATCH);
+	return 2;
+}
+
+static int open_counters(int *all, int *remote)
+{
+	int id = tracepoint_id();
+
+	if (id < 0)
+		return skip("no tracepoint tlb:tlb_flush (is tracefs mounted?)");
+	*all = counter(id, FILTER_ALL);
+	*remote = counter(id, FILTER_REMOTE);
+	if (*all < 0 || *remote < 0)
+		return skip("perf_event_open refuses the tracepoint tlb:tlb_flush");
+	return 0;
+}
+
+static int start_busy(pthread_t *other)
+{
+	if (pin(cpus[0]) || pthread_create(other, NULL, busy, NULL))
+		return skip("a thread cannot be pinned to a CPU");
+	while (!atomic_load(&state))
+		sched_yield();
+	if (atomic_load(&state) == 3)
+		return skip("a thread cannot be pinned to a CPU");
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
+	double seconds = argc > 2 ? strtod(argv[2], NULL) : 1e9;
 	pthread_t other;
-	int id, all, remote, s;
+	int all, remote, err;
 
 	if (argc > 1)
 		pages = strtoul(argv[1], NULL, 10);
-	if (!pages || pages % MAX_BATCH) {
-		fprintf(stderr, "usage: tlbflush [PAGES], a multiple of %d\n", MAX_BATCH);
-		return 2;
-	}
+	if (pages < MAX_BATCH || (pages & (pages - 1)) || seconds <= 0)
+		return wrong_usage();
 	page = pgw_page_size();
 	if (!two_cpus())
 		return skip("there is one CPU; nothing has to be told of a flush");
-	id = tracepoint_id();
-	if (id < 0)
-		return skip("no tracepoint tlb:tlb_flush (is tracefs mounted?)");
-	all = counter(id, FILTER_ALL);
-	remote = counter(id, FILTER_REMOTE);
-	if (all < 0 || remote < 0)
-		return skip("perf_event_open refuses the tracepoint tlb:tlb_flush");
-
+	err = open_counters(&all, &remote);
+	if (err)
+		return err;
 	area = mmap(NULL, 2 * pages * page, PROT_READ | PROT_WRITE,
 	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (area == MAP_FAILED || madvise(area, 2 * pages * page, MADV_NOHUGEPAGE)) {
 		perror("tlbflush: mmap");
 		return 1;
 	}
-	s = pin(cpus[0]) || pthread_create(&other, NULL, busy, NULL);
-	if (s)
-		return skip("a thread cannot be pinned to a CPU");
-	while (!atomic_load(&state))
-		sched_yield();
-	if (atomic_load(&state) == 3)
-		return skip("a thread cannot be pinned to a CPU");
-
+	err = start_busy(&other);
+	if (err)
+		return err;
+	fit_into(seconds);
 	printf("{\n\t\"pages\": %zu,\n\t\"rows\": [", pages);
 	measure(all, remote);
 	printf("\n\t]\n}\n");
