@@ -81,7 +81,8 @@ static int read_header(struct bootstrap *b, struct chain_error *err)
 
 	if (look(b, 0, HEADER_LOOK, &head, err))
 		return -1;
-	cursor_init(&c, head.p, head.n, 0);
+	/* The same from a descriptor and from memory, which shows all of the file. */
+	cursor_init(&c, head.p, head.n < HEADER_LOOK ? head.n : HEADER_LOOK, 0);
 	if (cursor_u32(&c, "magic number") != MAGIC)
 		cursor_fail_at(&c, 0, "magic number", "is not that of a Monero bootstrap file");
 	info = record(&c, "file-info record");
@@ -168,10 +169,12 @@ static int chunk_length(struct bootstrap *b, uint32_t *len, struct chain_error *
 	if (s.n == 0)
 		return 0;
 	cursor_init(&c, s.p, s.n, b->offset);
-	*len = cursor_u32(&c, "chunk length");
-	if (!cursor_ok(&c))
+	if (s.n < LENGTH_SIZE) {
 		cursor_fail(&c, "chunk length", "is cut short");
-	else if (*len == 0)
+		return chain_fail_cursor(err, CHAIN_INPUT, &c);
+	}
+	*len = cursor_u32(&c, "chunk length");
+	if (*len == 0)
 		cursor_fail_at(&c, 0, "chunk length", "is 0");
 	else if (*len > BOOTSTRAP_CHUNK_MAX)
 		cursor_fail_at(&c, 0, "chunk length", "is over 2 MiB");

@@ -135,13 +135,28 @@ static int check_tx(struct verify *v, const struct tx *tx, const uint8_t *hash,
 	return check_key_images(v, tx, err) || check_outputs(v, tx, tx_id, hash, err) ? -1 : 0;
 }
 
+/* The miner's transaction was read from the block. The other tables hold it a second time. */
+static int check_miner_copy(struct verify *v, struct chain_error *err)
+{
+	const struct tx *miner = &v->package.block.miner;
+	uint64_t tx_id = v->rows[TX_INDICES];
+	struct tx copy;
+
+	if (load_tx(&v->r, tx_id, true, &copy, err))
+		return -1;
+	if (copy.pruned.n != miner->pruned.n ||
+	    memcmp(copy.pruned.p, miner->pruned.p, miner->pruned.n) != 0)
+		return damaged(v, TXS_PRUNED, "transaction", tx_id, err);
+	return 0;
+}
+
 static int check_txs(struct verify *v, struct chain_error *err)
 {
 	const struct package *p = &v->package;
 	uint8_t none[HASH_SIZE];
 
 	hash_prunable(&p->block.miner, none);
-	if (check_tx(v, &p->block.miner, p->miner_hash, none, err))
+	if (check_miner_copy(v, err) || check_tx(v, &p->block.miner, p->miner_hash, none, err))
 		return -1;
 	for (size_t i = 0; i < p->block.n_txs; i++)
 		if (check_tx(v, &p->txs[i], p->block.hashes.p + i * HASH_SIZE,

@@ -1,0 +1,145 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# commands.py CHAIN DATA: the command as a user runs it, on a database that monerod wrote and on one
+# that it wrote itself; both must say what monerod said of the chain (c.json, c.hashes.json).
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+chain, data = sys.argv[1:]
+failures = []
+
+
+def run(*args, code=0):
+    p = subprocess.run([chain, *args], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    check(p.returncode == code, f"{args}: left with {p.returncode} for {code}: {p.stderr}")
+    return p.stdout, p.stderr
+
+
+def ask(*args):
+    return json.loads(run(*args, "--json")[0])
+
+
+def check(good, what):
+    if not good:
+        failures.append(what)
+
+
+def same(got, want, what):
+    check(got == want, f"{what}: {got!r} where {want!r} is due")
+
+
+def agrees(db, facts, hashes):
+    info = ask("info", db)
+    same(info["height"], facts["height"], "height")
+    same(info["top_hash"], facts["top_block_hash"], "top hash")
+    same(info["cumulative_difficulty"], facts["cumulative_difficulty"], "difficulty")
+    for table, rows in info["rows"].items():
+        same(rows, facts["mdb_stat"]["entries"][table], f"rows of {table}")
+    for block in facts["blocks"]:
+        for which in (str(block["height"]), block["hash"]):
+            got = ask("block", which, db)
+            for name in ("height", "hash", "prev_hash", "timestamp", "nonce", "num_txes", "reward",
+                         "miner_tx_hash", "block_weight", "long_term_weight",
+                         "cumulative_difficulty"):
+                same(got[name], block[name], f"block {which}: {name}")
+    for tx in facts["transactions"]:
+        got = ask("tx", tx["hash"], db)
+        for name in ("hash", "height", "version", "inputs", "ring_size", "outputs", "rct_type",
+                     "unlock_time", "fee", "blob_size", "output_indices"):
+            same(got[name], tx[name], f"transaction {tx['hash']}: {name}")
+        same(got["key_images"][0], tx["first_key_image"], "key image")
+    heights = dict(map(tuple, hashes["txs"]))
+    listed = {}
+    for height, block_hash in enumerate(hashes["block_hashes"]):
+        got = ask("block", str(height), db)
+        same(got["hash"], block_hash, f"hash of block {height}")
+        listed.update((h, height) for h in got["tx_hashes"])
+    same(listed, heights, "all transactions")
+    verified = ask("verify", db)["verified"]
+    same(verified["blocks"], facts["height"], "verified blocks")
+    same(verified["transactions"], facts["tx_count_including_coinbase"], "verified transactions")
+    same(verified["key_images"], facts["key_images_total"], "verified key images")
+
+
+def refusals(tmp, db):
+    _, err = run("info", os.path.join(tmp, "nowhere"), code=1)
+    check("nowhere" in err, f"no directory: {err}")
+    _, err = run("block", "150", db, code=1)
+    check("no block 150: the chain has 150 blocks" in err, f"beyond the top: {err}")
+    out, err = run("tx", "0" * 64, db, "--json", code=1)
+    check("no transaction has the hash" in err and out == "", f"unknown transaction: {out}{err}")
+    _, err = run("block", "1x", db, code=1)
+    check("neither a height nor a hash" in err, f"1x: {err}")
+    _, err = run("import", os.path.join(data, "a.raw"), db, code=1)
+    check("another chain" in err, f"another chain: {err}")
+    _, err = run("import", os.path.join(data, "c.json"), db, code=1)
+    check("offset 0 (0x0): magic number" in err and "c.json" in err, f"no chain file: {err}")
+    for wrong in ((), ("info",), ("info", db, "more"), ("dance", db), ("import", "x", "y", "--batch=0"),
+                  ("import", "x", "y", "--batch=many"), ("info", db, "--fast")):
+        run(*wrong, code=2)
+    check("usage" in run("--help")[0], "--help")
+
+
+def truncated(tmp):
+    """A damaged file: an error with its offset, and what was good stays."""
+    with open(os.path.join(data, "c.raw"), "rb") as f:
+        raw = f.read()
+    path, db = os.path.join(tmp, "cut.raw"), os.path.join(tmp, "cut")
+    with open(path, "wb") as f:
+        f.write(raw[:60000])
+    out, err = run("import", path, db, "--json", code=1)
+    height = json.loads(out)["height"]
+    check("cut short" in err and f"the store holds the blocks below {height}" in err, err)
+    same(ask("info", db)["height"], height, "height after damage")
+    got = ask("import", os.path.join(data, "c.raw"), db, "--verify")
+    same((got["from_height"], got["height"]), (height, 150), "resumed")
+    same(got["verified"]["blocks"], 150, "verified after resuming")
+
+
+def stopped(tmp):
+    """SIGTERM: a commit, exit code 3, and the rest later."""
+    db, raw = os.path.join(tmp, "stopped"), os.path.join(data, "a.raw")
+    p = subprocess.Popen([chain, "import", raw, db, "--batch=1", "--json"], stdout=subprocess.PIPE,
+                         text=True)
+    while p.poll() is None and not os.path.exists(os.path.join(db, "data.mdb")):
+        time.sleep(0.001)
+    p.send_signal(signal.SIGTERM)
+    out = p.communicate()[0]
+    # Very early, before the handler is there, it simply kills; very late, it is too late.
+    check(p.returncode in (0, 3, -signal.SIGTERM), f"SIGTERM: left with {p.returncode}")
+    height = json.loads(out)["height"] if p.returncode == 3 else 0
+    got = ask("import", raw, db, "--verify", "--writemap", "--map-size=1")
+    check(got["from_height"] >= height, "a stopped import lost blocks")
+    same(got["verified"]["blocks"], 1200, "blocks after SIGTERM")
+
+
+def main():
+    with open(os.path.join(data, "c.json")) as f:
+        facts = json.load(f)
+    with open(os.path.join(data, "c.hashes.json")) as f:
+        hashes = json.load(f)
+    with tempfile.TemporaryDirectory() as tmp:
+        db = os.path.join(tmp, "db")
+        got = ask("import", os.path.join(data, "c.raw"), db, "--batch=40", "--no-progress")
+        same((got["blocks"], got["transactions"], got["commits"]), (150, 24, 4), "import")
+        same(got["outputs"], facts["mdb_stat"]["entries"]["output_txs"], "outputs")
+        agrees(db, facts, hashes)
+        theirs = os.path.join(tmp, "monerod.mdb")
+        shutil.copyfile(os.path.join(data, "c.monerod.mdb"), theirs)
+        agrees(theirs, facts, hashes)
+        refusals(tmp, db)
+        truncated(tmp)
+        stopped(tmp)
+    for failure in failures:
+        print(failure, file=sys.stderr)
+    return 1 if failures else 0
+
+
+sys.exit(main())
