@@ -217,7 +217,7 @@ static int walk(struct verify *v, struct chain_error *err)
 
 	if (chain_rows(v->r.txn, v->r.db, BLOCKS, &height, err))
 		return -1;
-	if (weight_window_init(&v->window, 0))
+	if (weight_window_init(&v->window, WEIGHT_WINDOW, 0))
 		return chain_fail(err, CHAIN_SYSTEM, "no memory for the window of weights");
 	while (v->tip.height < height) {
 		struct row_block_info info;

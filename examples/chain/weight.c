@@ -13,13 +13,13 @@
 #define FORK_LONG_TERM 10 /* before it, the long-term weight is the weight */
 #define FORK_2021      15 /* bounds below as well, and other factors */
 
-int weight_window_init(struct weight_window *w, uint64_t end)
+int weight_window_init(struct weight_window *w, size_t size, uint64_t end)
 {
-	*w = (struct weight_window){ .end = end };
-	w->ring = malloc(2 * WEIGHT_WINDOW * sizeof(*w->ring));
+	*w = (struct weight_window){ .size = size, .end = end };
+	w->ring = malloc(2 * size * sizeof(*w->ring));
 	if (!w->ring)
 		return -1;
-	w->sorted = w->ring + WEIGHT_WINDOW;
+	w->sorted = w->ring + size;
 	return 0;
 }
 
@@ -47,10 +47,10 @@ static size_t place_of(const struct weight_window *w, uint64_t v)
 
 void weight_window_push(struct weight_window *w, uint64_t long_term)
 {
-	uint64_t *slot = &w->ring[w->end % WEIGHT_WINDOW];
+	uint64_t *slot = &w->ring[w->end % w->size];
 	size_t at;
 
-	if (w->n == WEIGHT_WINDOW) {
+	if (w->n == w->size) {
 		at = place_of(w, *slot);
 		w->n--;
 		memmove(&w->sorted[at], &w->sorted[at + 1], (w->n - at) * sizeof(*w->sorted));

@@ -15,14 +15,15 @@
 #define WEIGHT_FLOOR  300000
 
 struct weight_window {
-	uint64_t *ring;	  /* of block h at h % WEIGHT_WINDOW */
+	uint64_t *ring;	  /* of block h at h % size */
 	uint64_t *sorted; /* the same, ascending */
-	size_t n;
-	uint64_t end; /* height of the next block */
+	size_t size, n;	  /* room, and blocks in it */
+	uint64_t end;	  /* height of the next block */
 };
 
-/* An empty window before block `end`. 0, or -1 if there is no memory. */
-int weight_window_init(struct weight_window *w, uint64_t end);
+/* An empty window before block `end`; size: WEIGHT_WINDOW, but in tests. 0, or -1 if there is no
+ * memory. */
+int weight_window_init(struct weight_window *w, size_t size, uint64_t end);
 void weight_window_finish(struct weight_window *w);
 
 /* The long-term weight of block w->end, in hard fork `fork`. */

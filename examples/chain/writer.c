@@ -64,7 +64,7 @@ static int load(struct writer *w, struct chain_error *err)
 	} else {
 		from = to > WEIGHT_WINDOW ? to - WEIGHT_WINDOW : 0;
 		weight_window_finish(w->window);
-		if (weight_window_init(w->window, from))
+		if (weight_window_init(w->window, WEIGHT_WINDOW, from))
 			return chain_fail(err, CHAIN_SYSTEM, "no memory for the window of weights");
 	}
 	v = (MDB_val){ sizeof(from), &from };

@@ -20,42 +20,43 @@ static uint64_t bound_of(const struct weight_window *w)
 	return weight_long_term(w, 14, UINT64_MAX);
 }
 
-static void same_as_sorting(void **state)
+#define TOTAL 700
+
+/* At every step from before the window is full to long after, with equal weights among them. */
+static void same_as_sorting(size_t size)
 {
-	const size_t total = WEIGHT_WINDOW + WEIGHT_WINDOW / 2;
-	uint64_t *all = calloc(total, sizeof(*all)), *copy = calloc(WEIGHT_WINDOW, sizeof(*copy));
+	uint64_t all[TOTAL], copy[TOTAL];
 	struct weight_window w;
 
-	assert_non_null(all);
-	assert_non_null(copy);
-	assert_int_equal(weight_window_init(&w, 0), 0);
-	for (size_t h = 0; h < total; h++) {
-		all[h] = 300000 + test_random() % 1000000;
-		/* Many equal ones, too. */
-		if (h % 3 == 0)
-			all[h] = 700000;
-		weight_window_push(&w, all[h]);
-		if (h < 20 || h % 25013 == 0 || h == WEIGHT_WINDOW || h == WEIGHT_WINDOW - 1) {
-			size_t n = h + 1 < WEIGHT_WINDOW ? h + 1 : WEIGHT_WINDOW;
-			uint64_t m;
+	assert_int_equal(weight_window_init(&w, size, 0), 0);
+	for (size_t h = 0; h < TOTAL; h++) {
+		size_t n = h + 1 < size ? h + 1 : size;
+		uint64_t m;
 
-			memcpy(copy, all + h + 1 - n, n * sizeof(*copy));
-			qsort(copy, n, sizeof(*copy), by_value);
-			m = n % 2 ? copy[n / 2] : (copy[n / 2 - 1] + copy[n / 2]) / 2;
-			assert_int_equal(bound_of(&w), m + m * 2 / 5);
-		}
+		all[h] = h % 3 == 0 ? 700000 : 300000 + test_random() % 1000000;
+		weight_window_push(&w, all[h]);
+		memcpy(copy, all + h + 1 - n, n * sizeof(*copy));
+		qsort(copy, n, sizeof(*copy), by_value);
+		m = n % 2 ? copy[n / 2] : (copy[n / 2 - 1] + copy[n / 2]) / 2;
+		assert_int_equal(bound_of(&w), m + m * 2 / 5);
 	}
-	assert_int_equal(w.end, total);
+	assert_int_equal(w.end, TOTAL);
 	weight_window_finish(&w);
-	free(all);
-	free(copy);
+}
+
+static void medians(void **state)
+{
+	static const size_t sizes[] = { 1, 2, 3, 10, 101, 699, 1000 };
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		same_as_sorting(sizes[i]);
 }
 
 static void bounds(void **state)
 {
 	struct weight_window w;
 
-	assert_int_equal(weight_window_init(&w, 5), 0);
+	assert_int_equal(weight_window_init(&w, WEIGHT_WINDOW, 5), 0);
 	/* Before fork 10: itself. */
 	assert_int_equal(weight_long_term(&w, 9, 123), 123);
 	assert_int_equal(weight_long_term(&w, 9, 12345678), 12345678);
@@ -74,7 +75,7 @@ static void bounds(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(same_as_sorting),
+		cmocka_unit_test(medians),
 		cmocka_unit_test(bounds),
 	};
 
