@@ -192,7 +192,7 @@ static int cut_short(
 
 int bootstrap_next(struct bootstrap *b, struct chunk *out, struct chain_error *err)
 {
-	uint32_t len;
+	uint32_t len = 0;
 	struct span s;
 	size_t more = 0;
 	int rc = chunk_length(b, &len, err);
@@ -220,7 +220,7 @@ int bootstrap_next(struct bootstrap *b, struct chunk *out, struct chain_error *e
 
 int bootstrap_skip(struct bootstrap *b, struct chain_error *err)
 {
-	uint32_t len;
+	uint32_t len = 0;
 	int rc = chunk_length(b, &len, err);
 
 	if (rc <= 0)

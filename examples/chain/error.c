@@ -9,17 +9,16 @@
 #include <stdio.h>
 #include <string.h>
 
-int chain_fail(struct chain_error *err, enum chain_error_kind kind, const char *fmt, ...)
+void chain_error_set(struct chain_error *err, enum chain_error_kind kind, const char *fmt, ...)
 {
 	va_list ap;
 
 	if (err->kind != CHAIN_OK)
-		return -1;
+		return;
 	err->kind = kind;
 	va_start(ap, fmt);
 	vsnprintf(err->text, sizeof(err->text), fmt, ap);
 	va_end(ap);
-	return -1;
 }
 
 int chain_fail_cursor(struct chain_error *err, enum chain_error_kind kind, const struct cursor *c)

@@ -20,8 +20,10 @@ struct chain_error {
 	char text[320];
 };
 
-/* Sets err (which keeps its first error) and returns -1, for `return chain_fail(...)`. */
-int chain_fail(struct chain_error *err, enum chain_error_kind kind, const char *fmt, ...)
+/* Sets err (which keeps its first error) and is -1, for `return chain_fail(...)`: a macro, so that
+ * compilers and analyzers see that it fails. */
+#define chain_fail(err, ...) (chain_error_set((err), __VA_ARGS__), -1)
+void chain_error_set(struct chain_error *err, enum chain_error_kind kind, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* The same from a cursor that has failed: "offset N (0xN): WHAT WHY". */

@@ -208,7 +208,7 @@ static int same_as_stored(struct import *im, uint64_t height, struct chain_error
 static int skip_stored(struct import *im, struct chain_error *err)
 {
 	struct bootstrap *file = im->file;
-	uint64_t start = file->offset, last = start, height;
+	uint64_t start = file->offset, last, height;
 	int rc = read_block(im, err);
 
 	if (rc <= 0)

@@ -11,6 +11,7 @@
 int query_info(struct chain_db *db, struct out *o, struct chain_error *err);
 /* which: a height, or the hash of a block. */
 int query_block(struct chain_db *db, const char *which, struct out *o, struct chain_error *err);
-int query_tx(struct chain_db *db, const char *hash, struct out *o, struct chain_error *err);
+/* text: the hash of a transaction. */
+int query_tx(struct chain_db *db, const char *text, struct out *o, struct chain_error *err);
 
 #endif

@@ -68,12 +68,13 @@ const char *chain_table_name(enum chain_table t)
 	return tables[t].name;
 }
 
-int chain_fail_db(struct chain_error *err, int rc, const char *what)
+void chain_error_set_db(struct chain_error *err, int rc, const char *what)
 {
 	if (rc == MDB_MAP_FULL)
-		return chain_fail(err, CHAIN_SYSTEM,
+		chain_error_set(err, CHAIN_SYSTEM,
 		    "%s: the map is full; give a larger one with --map-size=GiB", what);
-	return chain_fail(err, CHAIN_SYSTEM, "%s: %s", what, mdb_strerror(rc));
+	else
+		chain_error_set(err, CHAIN_SYSTEM, "%s: %s", what, mdb_strerror(rc));
 }
 
 static int open_table(

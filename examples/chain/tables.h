@@ -88,8 +88,9 @@ void chain_db_close(struct chain_db *db);
 
 const char *chain_table_name(enum chain_table t);
 
-/* Sets err for an LMDB return code: "WHAT: TEXT", with what to do for MDB_MAP_FULL. Returns -1. */
-int chain_fail_db(struct chain_error *err, int rc, const char *what);
+/* Sets err for an LMDB return code, "WHAT: TEXT", with what to do for MDB_MAP_FULL; is -1. */
+#define chain_fail_db(err, rc, what) (chain_error_set_db((err), (rc), (what)), -1)
+void chain_error_set_db(struct chain_error *err, int rc, const char *what);
 
 /* Rows in a table. */
 int chain_rows(

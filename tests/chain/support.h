@@ -56,8 +56,7 @@ void verify_store(const char *dir, uint64_t blocks);
 
 /* Every table of both, row by row, in the order they lie; independent of tables.c. `names` ends with
  * NULL. */
-void assert_same_rows(
-    const char *dir_or_file_a, const char *dir_or_file_b, const char *const *names);
+void assert_same_rows(const char *path_a, const char *path_b, const char *const *names);
 extern const char *const all_tables[];
 
 /* ---- hand-made chains ---- */
