@@ -118,13 +118,13 @@ int bootstrap_open(struct bootstrap *b, const char *path, struct chain_error *er
 	if (b->fd < 0)
 		return chain_fail(err, CHAIN_SYSTEM, "%s: cannot open: %s", path, strerror(errno));
 	if (fstat(b->fd, &st)) {
-		chain_fail(err, CHAIN_SYSTEM, "%s: cannot stat: %s", path, strerror(errno));
+		chain_error_set(err, CHAIN_SYSTEM, "%s: cannot stat: %s", path, strerror(errno));
 		goto fail;
 	}
 	b->size = (uint64_t)st.st_size;
 	b->window = malloc(b->window_cap);
 	if (!b->window) {
-		chain_fail(err, CHAIN_SYSTEM, "no memory for a read window");
+		chain_error_set(err, CHAIN_SYSTEM, "no memory for a read window");
 		goto fail;
 	}
 	(void)posix_fadvise(b->fd, 0, 0, POSIX_FADV_SEQUENTIAL);

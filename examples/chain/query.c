@@ -199,7 +199,7 @@ static int print_tx(
 	hash_tx(&b.miner, none, miner_hash);
 	rc = reader_find(r, TX_INDICES, 0, miner_hash, HASH_SIZE, &first, sizeof(first), err);
 	if (rc == 0)
-		chain_fail(err, CHAIN_DAMAGED,
+		chain_error_set(err, CHAIN_DAMAGED,
 		    "table tx_indices lacks the miner transaction of block %" PRIu64,
 		    index->height);
 	if (rc <= 0 || load_tx(r, index->tx_id, index->tx_id == first.tx_id, &tx, err))

@@ -31,7 +31,7 @@ static uint64_t read_all(struct bootstrap *b, bool check, struct chain_error *er
 			if (package_check(&p, &tip, err))
 				break;
 			if (named && memcmp(named, p.hash, HASH_SIZE) != 0) {
-				chain_fail(err, CHAIN_INPUT, "offset: the next names another");
+				chain_error_set(err, CHAIN_INPUT, "offset: the next names another");
 				break;
 			}
 			tip = package_tip(&p);
