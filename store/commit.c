@@ -37,6 +37,10 @@
  * kernel reports an error of write-out once, drops the pages, and a retry succeeds. For the same
  * reason syncs through the data descriptor are serialized, with the look at failed inside: else one
  * thread could be told of the error and another, whose pages were lost with it, of success.
+ * I9  Nor does a failed sync end with the process: its pages stay in the page cache, clean. If they
+ *     were of a transaction that failed with it, no snapshot needs them. If a meta page was among
+ * them (I5), the file looks newer than the disk is, and I5 would rest on a page that no later sync
+ *     writes. So a commit that syncs the whole file dirties both meta pages anew.
  *
  * State of an environment, changed under the writer lock only:
  *
@@ -53,6 +57,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <unistd.h>
 
 #include "stats.h"
 #include "sys.h"
@@ -151,6 +156,27 @@ static int sync_whole(struct pgw__env *e, enum pgw_full_sync why)
 	return sync_file(e, NULL);
 }
 
+/* I9. The number of a page is at its beginning and never changes, so this races with nobody. */
+static int touch_meta_pages(const struct pgw__env *e)
+{
+	int fd = atomic_load_explicit(&e->fd, memory_order_relaxed);
+
+	for (uint64_t off = 0; off <= e->psize; off += e->psize) {
+		uint64_t pgno;
+		const struct iovec v = { .iov_base = &pgno, .iov_len = sizeof(pgno) };
+		ssize_t r;
+
+		if (pread(fd, &pgno, sizeof(pgno), (off_t)off) != sizeof(pgno))
+			return -EIO;
+		do
+			r = pgw__write_all(fd, &v, 1, (off_t)off);
+		while (r == -EINTR);
+		if (r < 0)
+			return (int)r;
+	}
+	return 0;
+}
+
 /* May T be synced by its ranges (I2)? If not, *why says so. */
 static bool narrow(const struct pgw__env *e, uint64_t txnid, enum pgw_full_sync *why)
 {
@@ -185,6 +211,13 @@ static int add_pending_meta(struct pgw__env *e)
 	return pgw_ranges_add(&e->scratch, (e->base & 1) * e->psize, e->psize);
 }
 
+static int commit_whole(struct pgw__env *e, enum pgw_full_sync why)
+{
+	int rc = touch_meta_pages(e);
+
+	return rc ? rc : sync_whole(e, why);
+}
+
 int pgw__commit_data(struct pgw__call *call)
 {
 	struct pgw__env *e = call->env;
@@ -199,7 +232,7 @@ int pgw__commit_data(struct pgw__call *call)
 		ranges = false;
 		why = PGW_FULL_NO_MEMORY;
 	}
-	rc = ranges ? sync_file(e, &e->scratch) : sync_whole(e, why);
+	rc = ranges ? sync_file(e, &e->scratch) : commit_whole(e, why);
 	if (rc)
 		return rc;
 	e->trusted = true;
