@@ -28,6 +28,7 @@ static struct {
 	size_t disk_size;		 /* of the file, as the disk knows it */
 	size_t first, last;		 /* pages that may be cached: first .. last - 1 */
 	int fd;				 /* for reading; LMDB has some that cannot */
+	const uint8_t *file;		 /* mapped, max bytes */
 } s;
 
 static void die(const char *what)
@@ -71,22 +72,17 @@ static size_t size_used(int fd)
 	return s.max;
 }
 
-/* Fill buf with the page of the file, zeros beyond its end. */
-static void read_page(int fd, size_t page, uint8_t *buf)
-{
-	ssize_t r = pread(fd, buf, PAGE, (off_t)(page * PAGE));
-
-	if (r < 0)
-		die("pread");
-	memset(buf + r, 0, PAGE - (size_t)r);
-}
-
 static int reader(void)
 {
 	if (s.fd < 0)
 		s.fd = open(s.path, O_RDONLY | O_CLOEXEC);
 	if (s.fd < 0)
 		die(s.path);
+	if (!s.file) {
+		s.file = mmap(NULL, s.max, PROT_READ, MAP_SHARED, s.fd, 0);
+		if (s.file == MAP_FAILED)
+			die(s.path);
+	}
 	return s.fd;
 }
 
@@ -97,8 +93,9 @@ static void lose_range(uint64_t off, uint64_t len)
 	size_t to = (off + len + PAGE - 1) / PAGE;
 
 	for (size_t page = off / PAGE; page < to && page < pages; page++) {
-		read_page(reader(), page, s.lost_as + page * PAGE);
-		s.lost[page] = memcmp(s.lost_as + page * PAGE, s.disk + page * PAGE, PAGE) != 0;
+		s.lost[page] = memcmp(s.file + page * PAGE, s.disk + page * PAGE, PAGE) != 0;
+		if (s.lost[page])
+			memcpy(s.lost_as + page * PAGE, s.file + page * PAGE, PAGE);
 	}
 }
 
@@ -109,12 +106,13 @@ static void found_again(uint64_t off, uint64_t len)
 
 static void cache_page(size_t page)
 {
-	uint8_t now[PAGE];
+	const uint8_t *now = s.file + page * PAGE;
 
-	read_page(reader(), page, now);
 	if (s.lost[page] && !memcmp(now, s.lost_as + page * PAGE, PAGE))
 		return;
 	s.lost[page] = 0;
+	if (!s.cached[page] && !memcmp(now, s.disk + page * PAGE, PAGE))
+		return;
 	memcpy(s.cache + page * PAGE, now, PAGE);
 	s.cached[page] = 1;
 	if (s.first == s.last) {
@@ -307,6 +305,9 @@ void sim_start(const char *path, size_t max, uint64_t seed)
 void sim_stop(void)
 {
 	pgw__sys = pgw__sys_real;
+	if (s.file)
+		munmap((void *)s.file, s.max);
+	s.file = NULL;
 	if (s.fd >= 0)
 		close(s.fd);
 	munmap(s.disk, s.max);
@@ -328,12 +329,11 @@ static void mix(uint8_t *page, const uint8_t *newer)
 
 static void image_page(size_t page, enum sim_image kind, uint8_t *out)
 {
-	uint8_t now[PAGE];
+	const uint8_t *now = s.file + page * PAGE;
 
 	memcpy(out, s.disk + page * PAGE, PAGE);
 	if (kind == SIM_NOTHING_MORE)
 		return;
-	read_page(reader(), page, now);
 	if (kind == SIM_ALL) {
 		memcpy(out, now, PAGE);
 		return;
@@ -351,6 +351,7 @@ void sim_write_image(const char *path, enum sim_image kind)
 	int out = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	size_t size;
 
+	(void)reader();
 	if (out < 0)
 		die(path);
 	/* The size reaches the disk with the first barrier after it changed, or earlier. */
@@ -383,7 +384,11 @@ void sim_reboot(const char *image)
 	s.first = s.last = 0;
 	s.disk_size = size;
 	for (size_t page = 0; page * PAGE < size; page++) {
-		read_page(from, page, s.disk + page * PAGE);
+		ssize_t r = pread(from, s.disk + page * PAGE, PAGE, (off_t)(page * PAGE));
+
+		if (r < 0)
+			die("pread");
+		memset(s.disk + page * PAGE + r, 0, PAGE - (size_t)r);
 		if (pwrite(to, s.disk + page * PAGE, PAGE, (off_t)(page * PAGE)) != PAGE)
 			die("pwrite");
 	}

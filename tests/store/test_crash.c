@@ -116,7 +116,7 @@ int main(int argc, char **argv)
 		first_seed = strtoull(argv[1], NULL, 0);
 	if (argc > 2)
 		histories = (unsigned)strtoul(argv[2], NULL, 0);
-	if (!lmdb_api_load(&stock, "liblmdb.so.0", &why)) {
+	if (!lmdb_api_load_stock(&stock, &why)) {
 		fprintf(stderr, "liblmdb.so.0, the judge: %s\n", why);
 		return 77;
 	}
