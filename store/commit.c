@@ -6,48 +6,52 @@
  *
  *   write the pages of T    barrier    write T's meta page (slot T & 1)    barrier
  *
- * On disk the newest whole meta page decides. LMDB never changes a page that the last two committed
- * snapshots can reach, so the disk is sound if, whenever a meta page may reach it, all that this
- * page leads to is there already. Stock LMDB gets that by syncing the whole file. Syncing only T's
- * ranges needs to know that everything older is durable:
+ * On disk the newest whole meta page decides. LMDB never changes a page that the last two
+ * committed snapshots can reach, so the disk is sound if, whenever a meta page may reach it, all
+ * that this page leads to is there already. Stock LMDB gets that by syncing the whole file. Syncing
+ * only T's ranges needs to know that everything older is durable:
  *
  * I1  If e->trusted, snapshot e->base is durable but for its own meta page: each page that it can
- *     reach, and the directory entry and size of the file. Unless e->meta_pending, its meta page is
- *     durable too.
- * I2  A narrow sync for T is made only if trusted and base == T - 1. T - 1 is what LMDB found under
- *     the writer lock, and txnids of committed transactions are never used twice while the lock
- * file lives; so nothing was committed between, by anybody. Snapshot T consists of pages of T - 1,
- *     durable by I1, and of pages that T dirtied, in e->dirty. A sync of e->dirty makes I1 true for
- * T. I3  e->dirty holds at least what the transaction changed, or is marked incomplete. Without
+ *     reach, and the directory entry and size of the file. Unless e->meta_pending, its meta page
+ *     is durable too.
+ * I2  A narrow sync for T is made only if trusted and base == T - 1. T - 1 is what LMDB found
+ *     under the writer lock, and txnids of committed transactions are never used twice while the
+ *     lock file lives; so nothing was committed between, by anybody. Snapshot T consists of pages
+ *     of T - 1, durable by I1, and of pages that T dirtied, in e->dirty. A sync of e->dirty makes
+ *     I1 true for T.
+ * I3  e->dirty holds at least what the transaction changed, or is marked incomplete. Without
  *     MDB_WRITEMAP: every write to the data file passes seam.c; this includes pages spilled early
- * and those of nested transactions, also of aborted ones. With it: every page passes
+ *     and those of nested transactions, also of aborted ones. With it: every page passes
  *     mdb_mid2l_append before it is stored into (dirty.c). The set only grows until the next
  *     transaction begins: what was freed again stays in it.
- * I4  A transaction that is aborted, or fails before its first barrier, has changed only pages that
- *     no snapshot reaches. It leaves base and trust as they are, and its ranges are dropped.
+ * I4  A transaction that is aborted, or fails before its first barrier, has changed only pages
+ *     that no snapshot reaches. It leaves base and trust as they are, and its ranges are dropped.
  * I5  With MDB_NOMETASYNC the meta page of T is left unsynced, and is among the ranges of T + 1
  *     (meta_pending). So when T + 1's own meta page can reach the disk, T's is there, and pages
- * that T + 2 recycles (reachable from T - 1, not from T) are not needed by anything on disk. I6
- * With MDB_NOSYNC or MDB_MAPASYNC no barrier is made, base stays behind, and I2 fails for the next
- * transaction: it syncs the whole file, and I1 holds again. Nothing needs to be told when flags
- * change: what counts is which barriers were made. I7  All else that makes I1 doubtful clears
- * trusted: opening (the file may come from a process that was killed) and resizing (the file may
- * have been extended or cut). A writer in another process, or through another handle of this one,
- * shows as base != T - 1. I8  A failed sync ends the environment (failed is set and stays): the
- * kernel reports an error of write-out once, drops the pages, and a retry succeeds. For the same
- * reason syncs through the data descriptor are serialized, with the look at failed inside: else one
- * thread could be told of the error and another, whose pages were lost with it, of success.
- * I9  Nor does a failed sync end with the process: its pages stay in the page cache, clean. If they
- *     were of a transaction that failed with it, no snapshot needs them. If a meta page was among
- * them (I5), the file looks newer than the disk is, and I5 would rest on a page that no later sync
- *     writes. So a commit that syncs the whole file dirties both meta pages anew.
+ *     that T + 2 recycles (reachable from T - 1, not from T) are not needed by anything on disk.
+ * I6  With MDB_NOSYNC or MDB_MAPASYNC no barrier is made, base stays behind, and I2 fails for the
+ *     next transaction: it syncs the whole file, and I1 holds again. Nothing needs to be told when
+ *     flags change: what counts is which barriers were made.
+ * I7  All else that makes I1 doubtful clears trusted: opening (the file may come from a process
+ *     that was killed) and resizing (the file may have been extended or cut). A writer in another
+ *     process, or through another handle of this one, shows as base != T - 1.
+ * I8  A failed sync ends the environment (failed is set and stays): the kernel reports an error of
+ *     write-out once, drops the pages, and a retry succeeds. For the same reason syncs through the
+ *     data descriptor are serialized, with the look at failed inside: else one thread could be
+ *     told of the error and another, whose pages were lost with it, of success.
+ * I9  Nor does a failed sync end with the process: its pages stay in the page cache, clean. If
+ *     they were of a transaction that failed with it, no snapshot needs them. If a meta page was
+ *     among them (I5), the file looks newer than the disk is, and I5 would rest on a page that no
+ *     later sync writes. So a commit that syncs the whole file dirties both meta pages anew.
  *
  * State of an environment, changed under the writer lock only:
  *
- *   untrusted --whole file synced for T--> trusted(base T, meta pending)
- *   trusted(base T, *) --ranges of T + 1 and, if pending, meta T synced--> trusted(base T + 1,
- * pending) trusted(base T, pending) --meta T synced--> trusted(base T) any --open, resize-->
- * untrusted;  any --a sync fails--> failed
+ *   event                                       from                        to
+ *   the whole file is synced for T              any                         base T, meta pending
+ *   ranges of T, and meta T - 1 if pending      base T - 1                  base T, meta pending
+ *   meta page of T is synced                    base T, meta pending        base T
+ *   opened, resized                             any                         untrusted
+ *   a sync fails                                any                         failed
  *
  * mdb_env_sync may run beside a writer. It syncs the whole file and changes none of this.
  *

@@ -179,8 +179,13 @@ static void reasons_for_a_full_sync(void **state)
 	assert_int_equal(st.full_syncs[PGW_FULL_REMAPPED], 1);
 	assert_int_equal(full(&st), 4);
 
-	OK(mdb_env_sync(env, 1));
+	OK(mdb_env_sync(env, 1)); /* nothing to do */
+	OK(mdb_env_set_flags(env, MDB_NOSYNC, 1));
 	commit(env, 11, 100);
+	OK(mdb_env_sync(env, 0)); /* not forced */
+	st = stats(env);
+	assert_int_equal(st.full_syncs[PGW_FULL_ASKED], 0);
+	OK(mdb_env_sync(env, 1));
 	st = stats(env);
 	assert_int_equal(st.full_syncs[PGW_FULL_ASKED], 1);
 	assert_int_equal(full(&st), 5);
