@@ -435,6 +435,7 @@ static uint64_t reclaim(void)
 	return got;
 }
 
+/* A chunk, or if that is too much, what is needed. */
 static int map_fresh(uint64_t need, uint64_t *chunk, void **p)
 {
 	int prot = PROT_READ | PROT_WRITE;
@@ -446,8 +447,6 @@ static int map_fresh(uint64_t need, uint64_t *chunk, void **p)
 		*chunk = need;
 		err = pgw__sys.map_anon(NULL, need, prot, 0, p);
 	}
-	if (err && reclaim())
-		err = pgw__sys.map_anon(NULL, *chunk, prot, 0, p);
 	return err;
 }
 
@@ -474,17 +473,16 @@ static void *alloc_fresh(uint64_t size, uint64_t align)
 	return (void *)at;
 }
 
-static bool alloc_pooled(uint64_t size, uint64_t align, bool zero, bool last, struct piece *got)
+/* by_hand: zeroes are wanted of much memory, and must be written. */
+static bool alloc_pooled(uint64_t size, uint64_t align, bool zero, bool by_hand, struct piece *got)
 {
 	static const enum state dirty[] = { STALE, PENDING };
 	bool ok;
 
 	lock();
-	ok = last ? take_fit(dirty, 2, size, align, got) : fit(size, align, zero, got);
+	ok = by_hand ? take_fit(dirty, 2, size, align, got) : fit(size, align, zero, got);
 	if (ok)
 		serve(got->from, size);
-	else if (last)
-		space.n.failed++;
 	unlock();
 	return ok;
 }
@@ -496,18 +494,22 @@ void *pgw__space_alloc(void *addr, size_t size, size_t align, bool *zero)
 
 	if (addr)
 		return alloc_at((struct pgw_range){ (uint64_t)addr, size }, zero);
-	if (!alloc_pooled(size, align, *zero, false, &got)) {
-		p = alloc_fresh(size, align);
-		if (p) {
-			*zero = true;
-			return p;
-		}
-		/* Large zeroed memory, and no more to be mapped: clear what there is. */
-		if (!alloc_pooled(size, align, *zero, true, &got))
-			return NULL;
+	if (alloc_pooled(size, align, *zero, false, &got)) {
+		settle(&got, 1, zero);
+		return (void *)got.r.start;
 	}
-	settle(&got, 1, zero);
-	return (void *)got.r.start;
+	p = alloc_fresh(size, align);
+	if (!p && alloc_pooled(size, align, *zero, true, &got)) {
+		settle(&got, 1, zero);
+		return (void *)got.r.start;
+	}
+	if (!p && reclaim())
+		p = alloc_fresh(size, align);
+	if (p)
+		*zero = true;
+	else
+		PGW__ALLOC_COUNT(failed, 1);
+	return p;
 }
 
 /* ---- memory from jemalloc ---- */
