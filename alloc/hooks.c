@@ -13,6 +13,8 @@
  *                  to change a default (retain) so that the user's own settings still win.
  *   peak_*_event   run about every 64 KiB a thread allocates or frees, when that thread holds no
  *                  lock of jemalloc and is not inside it: where a thread may be made (purger.h).
+ *   extent_alloc_mmap  maps jemalloc's metadata, which does not go through the hooks: where address
+ *                  space is limited it must be able to have what we keep.
  *   arena_decay    with all set: somebody asked for everything to be given back (arena.<i>.purge,
  *                  thread.idle), and expects it done when the call returns.
  *   pthread_atfork registers our handlers around jemalloc's.
@@ -147,6 +149,17 @@ void __wrap_je_sc_boot(void *data)
 		je_opt_retain = false; /* the default; the configuration is read after this */
 	pgw__space_mapped = je_pages_set_thp_state;
 	__real_je_sc_boot(data);
+}
+
+/* ---- jemalloc's metadata ---- */
+
+void *__wrap_je_extent_alloc_mmap(void *addr, size_t size, size_t align, bool *zero, bool *commit)
+{
+	void *p = __real_je_extent_alloc_mmap(addr, size, align, zero, commit);
+
+	if (!p && !addr && hooks_wanted() && pgw__space_reclaim())
+		p = __real_je_extent_alloc_mmap(addr, size, align, zero, commit);
+	return p;
 }
 
 /* ---- safe points ---- */

@@ -43,6 +43,7 @@ void je_jemalloc_prefork(void); /* what jemalloc registers with pthread_atfork *
 
 WRAP(void *, je_arena_new, void *tsdn, unsigned ind, const struct je_arena_config *config);
 WRAP(void, je_arena_decay, void *tsdn, void *arena, bool is_background_thread, bool all);
+WRAP(void *, je_extent_alloc_mmap, void *addr, size_t size, size_t align, bool *zero, bool *commit);
 WRAP(void, je_sc_boot, void *data);
 WRAP(void, je_peak_alloc_event_handler, void *tsd, uint64_t elapsed);
 WRAP(void, je_peak_dalloc_event_handler, void *tsd, uint64_t elapsed);

@@ -160,7 +160,7 @@ void pgw__purger_notice(const struct pgw__space_view *v)
 	if (over) {
 		pgw__purge_inline(
 		    v->limit / 2, v->pending_bytes > v->limit ? 0 : UINT64_MAX, SIZE_MAX);
-	} else if (!pgw__option(PGW_ALLOC_THREAD)) {
+	} else if (!pgw__option(PGW_ALLOC_THREAD) || atomic_load(&retry_ms)) {
 		uint64_t now = pgw__now_ms(), age = pgw__option(PGW_ALLOC_AGE);
 
 		if (v->oldest_ms + age <= now)

@@ -424,8 +424,7 @@ void pgw__space_trim(void)
 		(void)unmap_pool(STALE, keep);
 }
 
-/* The address space is full (RLIMIT_AS, overcommit, cgroup): give back all that is free. */
-static uint64_t reclaim(void)
+uint64_t pgw__space_reclaim(void)
 {
 	uint64_t got = 0;
 
@@ -503,7 +502,7 @@ void *pgw__space_alloc(void *addr, size_t size, size_t align, bool *zero)
 		settle(&got, 1, zero);
 		return (void *)got.r.start;
 	}
-	if (!p && reclaim())
+	if (!p && pgw__space_reclaim())
 		p = alloc_fresh(size, align);
 	if (p)
 		*zero = true;
@@ -545,6 +544,24 @@ static void given_twice(void)
 	abort();
 }
 
+/* There is no memory for an extent: let the range itself make room. */
+static int give_unmapped(struct pgw_range r, struct pgw__space_view *v)
+{
+	int err = pgw__sys.unmap((void *)r.start, r.len);
+
+	if (err)
+		return err;
+	lock();
+	space.n.given++;
+	space.n.given_bytes += r.len;
+	space.n.unmaps++;
+	space.n.unmapped_bytes += r.len;
+	set_held(held() - r.len);
+	*v = view();
+	unlock();
+	return 0;
+}
+
 int pgw__space_give(void *addr, size_t size, struct pgw__space_view *v)
 {
 	struct pgw__extent *e;
@@ -554,7 +571,7 @@ int pgw__space_give(void *addr, size_t size, struct pgw__space_view *v)
 	e = pgw__extent_new(&space.cache);
 	if (!e) {
 		unlock();
-		return -ENOMEM;
+		return give_unmapped((struct pgw_range){ (uint64_t)addr, size }, v);
 	}
 	e->start = (uint64_t)addr;
 	e->len = size;

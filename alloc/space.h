@@ -58,8 +58,9 @@ struct pgw__space_view {
 };
 
 /* Memory from jemalloc: it is pending from now on. *v is what is pending with it. Wakes who sleeps
- * in pgw__space_wait, when there is reason to.
- * 0, or -ENOMEM (nothing to remember it with; it stays the caller's, *v is not set). */
+ * in pgw__space_wait_and_unlock, when there is reason to. If there is nothing to remember the range
+ * with it is unmapped.
+ * 0, or -ENOMEM (that was not possible either; it stays the caller's, *v is not set). */
 int pgw__space_give(void *addr, size_t size, struct pgw__space_view *v);
 
 /* Is a purge due because of how much is pending? */
@@ -82,6 +83,10 @@ void pgw__space_put(struct pgw__batch *b);
 
 /* Unmap clean (and stale) space above the option. */
 void pgw__space_trim(void);
+
+/* mmap has failed (RLIMIT_AS, overcommit): unmap all that is free, whatever its state, for another
+ * try. Returns the bytes. */
+uint64_t pgw__space_reclaim(void);
 
 /* The lock and a view of what it guards, for the purger's waiting. */
 struct pgw__space_view pgw__space_lock_and_view(void);

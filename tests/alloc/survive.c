@@ -1,0 +1,551 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * survive.c CASE: what programs do to a malloc, and what is done to them. Linked to the library;
+ * run with MALLOC_CONF=dirty_decay_ms:0, so that everything is purged.
+ *
+ * Each case does its thing and then checks that memory works: blocks keep what is written to them,
+ * calloc is zero, and a purge still goes through (or the reason why not is what it should be).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <pagewise/alloc.h>
+
+#define SKIP 77
+
+static int skip(const char *why)
+{
+	fprintf(stderr, "%s\n", why);
+	return SKIP;
+}
+
+static int wrong(const char *what)
+{
+	fprintf(stderr, "FAIL: %s (errno %d)\n", what, errno);
+	return 1;
+}
+
+static struct pgw_alloc_stats stats(void)
+{
+	struct pgw_alloc_stats s;
+
+	pgw_alloc_stats_get(&s);
+	return s;
+}
+
+/* ---- memory that works ---- */
+
+static atomic_bool stop;
+
+static uint64_t next(uint64_t *x)
+{
+	*x ^= *x << 13;
+	*x ^= *x >> 7;
+	*x ^= *x << 17;
+	return *x;
+}
+
+static bool is(const unsigned char *p, size_t n, unsigned char value)
+{
+	for (size_t i = 0; i < n; i++)
+		if (p[i] != value)
+			return false;
+	return true;
+}
+
+/* Replace blocks at random; every byte is checked. */
+static bool memory_works(size_t rounds, uint64_t seed)
+{
+	struct {
+		unsigned char *p;
+		size_t n;
+	} v[40] = { { NULL, 0 } };
+	uint64_t x = seed * 2654435761u + 1;
+	bool ok = true;
+
+	for (size_t i = 0; ok && i < rounds; i++) {
+		size_t k = next(&x) % 40;
+		unsigned char value = (unsigned char)(k + 1);
+
+		ok = !v[k].p || is(v[k].p, v[k].n, value);
+		free(v[k].p);
+		v[k].n = 1 + next(&x) % (64 * 1024);
+		v[k].p = next(&x) % 2 ? calloc(1, v[k].n) : NULL;
+		if (v[k].p)
+			ok &= is(v[k].p, v[k].n, 0);
+		else
+			v[k].p = malloc(v[k].n);
+		if (!v[k].p)
+			return false;
+		memset(v[k].p, value, v[k].n);
+	}
+	for (size_t k = 0; k < 40; k++)
+		free(v[k].p);
+	return ok;
+}
+
+static void *load(void *arg)
+{
+	while (!atomic_load(&stop))
+		if (!memory_works(200, (uintptr_t)arg))
+			return arg;
+	return NULL;
+}
+
+static pthread_t loaders[3];
+
+static void start_load(void)
+{
+	for (uintptr_t i = 0; i < 3; i++)
+		if (pthread_create(&loaders[i], NULL, load, (void *)(i + 1)))
+			abort();
+}
+
+static bool end_load(void)
+{
+	bool ok = true;
+
+	atomic_store(&stop, true);
+	for (int i = 0; i < 3; i++) {
+		void *bad;
+
+		ok &= !pthread_join(loaders[i], &bad) && !bad;
+	}
+	return ok;
+}
+
+/* 0 if the child left with 0 within a minute. */
+static int wait_for(pid_t pid)
+{
+	int st;
+
+	if (pid < 0 || waitpid(pid, &st, 0) != pid)
+		return -1;
+	return st;
+}
+
+/* ---- cases: fork ---- */
+
+static int fork_threads(void)
+{
+	start_load();
+	for (int i = 0; i < 200; i++) {
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			alarm(60);
+			_exit(!memory_works(50, (uint64_t)i));
+		}
+		if (wait_for(pid))
+			return wrong("a forked child");
+		if (!memory_works(20, (uint64_t)i))
+			return wrong("the parent");
+	}
+	return end_load() ? 0 : wrong("a thread");
+}
+
+/* The child of a child, which has a purger of its own. */
+static int fork_deep(void)
+{
+	for (int depth = 0; depth < 5; depth++) {
+		pid_t pid;
+
+		if (!memory_works(500, (uint64_t)depth))
+			return wrong("memory");
+		pid = fork();
+		if (pid == 0) {
+			alarm(60);
+			continue;
+		}
+		if (wait_for(pid))
+			_exit(1);
+		if (depth)
+			_exit(0);
+		return 0;
+	}
+	_exit(memory_works(500, 9) && stats().threads == 1 ? 0 : 1);
+}
+
+/* That is not allowed, and is done. */
+static pid_t malloc_in_vfork_child(void)
+{
+	pid_t pid = vfork();
+
+	if (pid == 0) {
+		void *p = malloc(50000);
+
+		free(p);
+		_exit(!p);
+	}
+	return pid;
+}
+
+static int vfork_exec(void)
+{
+	start_load();
+	for (int i = 0; i < 100; i++) {
+		pid_t pid = vfork();
+
+		if (pid == 0) {
+			execl("/bin/true", "true", (char *)NULL);
+			_exit(127);
+		}
+		if (wait_for(pid))
+			return wrong("an exec after vfork");
+	}
+	for (int i = 0; i < 20; i++)
+		if (wait_for(malloc_in_vfork_child()))
+			return wrong("malloc in a vfork child");
+	return end_load() ? 0 : wrong("a thread");
+}
+
+/* With no handlers run jemalloc's own locks may be held in the child: it must be a quiet moment for
+ * them. Ours may be in any state; space.c tests that. */
+static int raw_fork(void)
+{
+	if (!memory_works(500, 1))
+		return wrong("memory");
+	for (int i = 0; i < 20; i++) {
+		pid_t pid = _Fork();
+
+		if (pid == 0) {
+			alarm(60);
+			if (!memory_works(300, (uint64_t)i))
+				_exit(1);
+			_exit(stats().raw_forks == 1 ? 0 : 2);
+		}
+		if (wait_for(pid))
+			return wrong("a child of _Fork");
+	}
+	return 0;
+}
+
+/* ---- cases: descriptors ---- */
+
+static int closed_descriptors(void)
+{
+	if (!memory_works(500, 1))
+		return wrong("memory");
+	closefrom(3);
+	if (!memory_works(2000, 2))
+		return wrong("after closefrom");
+	/* Files of the program take the numbers; nothing of ours may close or use them. */
+	for (int i = 0; i < 50; i++)
+		(void)open("/dev/null", O_RDONLY);
+	if (!memory_works(2000, 3))
+		return wrong("with the numbers taken");
+	for (int fd = 3; fd < 53; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			return wrong("a descriptor of the program was closed");
+	return pgw_alloc_purge() ? wrong("purge") : 0;
+}
+
+/* ---- cases: locked memory ---- */
+
+static int locked(void)
+{
+	struct rlimit r = { RLIM_INFINITY, RLIM_INFINITY };
+
+	(void)setrlimit(RLIMIT_MEMLOCK, &r);
+	if (mlockall(MCL_CURRENT | MCL_FUTURE))
+		return skip("memory cannot be locked here");
+	if (!memory_works(3000, 1))
+		return wrong("memory");
+	if (pgw_alloc_purge() != -EAGAIN)
+		return wrong("locked memory must be reported as not given back");
+	if (!stats().stale_bytes || stats().purged_bytes == 0)
+		return wrong("it should have been tried, and be stale");
+	if (!memory_works(3000, 2))
+		return wrong("stale memory reused");
+	if (!stats().stale_hits)
+		return wrong("stale memory was not reused");
+	munlockall();
+	return memory_works(3000, 3) && !pgw_alloc_purge() ? 0 : wrong("after munlockall");
+}
+
+/* ---- cases: system call filters ---- */
+
+static bool filter(uint32_t action, int nr)
+{
+	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
+	bool ok = ctx && !seccomp_rule_add(ctx, action, nr, 0) && !seccomp_load(ctx);
+
+	seccomp_release(ctx);
+	return ok;
+}
+
+#define PROCESS_MADVISE 440
+
+static int filtered(uint32_t action)
+{
+	if (!filter(action, PROCESS_MADVISE))
+		return skip("no system call filter can be installed");
+	if (!memory_works(3000, 1))
+		return wrong("memory");
+	if (pgw_alloc_purge())
+		return wrong("purge");
+	if (!stats().purged_bytes || stats().kept_ranges)
+		return wrong("the loop should have purged all");
+	return 0;
+}
+
+static int filter_enosys(void)
+{
+	return filtered(SCMP_ACT_ERRNO(ENOSYS));
+}
+
+static int filter_eperm(void)
+{
+	return filtered(SCMP_ACT_ERRNO(EPERM));
+}
+
+static int filter_zero(void)
+{
+	return filtered(SCMP_ACT_ERRNO(0));
+}
+
+/* Installed when batches are on their way already. */
+static int filter_late(void)
+{
+	if (!memory_works(1000, 1) || pgw_alloc_purge())
+		return wrong("memory");
+	return filtered(SCMP_ACT_ERRNO(EPERM));
+}
+
+/* madvise answers 0 and does nothing: seen by the probe, so nothing counts as zeroed. */
+static int filter_madvise_zero(void)
+{
+	if (!filter(SCMP_ACT_ERRNO(0), SCMP_SYS(madvise)) ||
+	    !filter(SCMP_ACT_ERRNO(EPERM), PROCESS_MADVISE))
+		return skip("no system call filter can be installed");
+	if (!memory_works(3000, 1))
+		return wrong("memory");
+	return stats().purged_ranges == stats().kept_ranges ? 0 : wrong("it counts as purged");
+}
+
+/* Run with PAGEWISE_KERNEL=off: the call would be the end. */
+static int filter_kill(void)
+{
+	if (!filter(SCMP_ACT_KILL_PROCESS, PROCESS_MADVISE) ||
+	    !filter(SCMP_ACT_KILL_PROCESS, SCMP_SYS(mincore)))
+		return skip("no system call filter can be installed");
+	if (!memory_works(3000, 1))
+		return wrong("memory");
+	return pgw_alloc_purge() ? wrong("purge") : 0;
+}
+
+static int no_threads(void)
+{
+	if (!filter(SCMP_ACT_ERRNO(EAGAIN), SCMP_SYS(clone)) ||
+	    !filter(SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3)))
+		return skip("no system call filter can be installed");
+	pgw_alloc_option_set(PGW_ALLOC_PENDING, 512 << 10);
+	if (!memory_works(5000, 1))
+		return wrong("memory");
+	if (stats().threads || !stats().thread_fails)
+		return wrong("a thread was made, or never tried");
+	return stats().inline_purges ? 0 : wrong("nobody purged");
+}
+
+/* ---- cases: limits ---- */
+
+/* Fill an address space that is limited, free every other block, go on with other sizes. */
+static int address_limit(void)
+{
+	struct rlimit r = { 512u << 20, 512u << 20 };
+	static void *v[4000];
+	size_t n = 0, again = 0;
+
+	if (setrlimit(RLIMIT_AS, &r))
+		return skip("no limit can be set");
+	while (n < 4000 && (v[n] = malloc(200 << 10)))
+		memset(v[n++], 1, 200 << 10);
+	if (n == 4000 || n < 1000)
+		return wrong("the limit is not where it should be");
+	for (size_t i = 0; i < n; i += 2)
+		free(v[i]);
+	for (size_t i = 0; i < n; i += 2)
+		again += (v[i] = malloc(190 << 10)) != NULL;
+	if (again < n / 2 * 9 / 10)
+		return wrong("freed memory cannot be had again");
+	for (size_t i = 0; i < n; i++)
+		free(v[i]);
+	/* All in pieces; one large block needs them unmapped. */
+	v[0] = malloc(300 << 20);
+	if (!v[0])
+		return wrong("no large block after everything was freed");
+	memset(v[0], 1, 300 << 20);
+	free(v[0]);
+	return memory_works(1000, 1) ? 0 : wrong("memory");
+}
+
+/* ---- cases: threads ---- */
+
+static void *short_life(void *arg)
+{
+	return memory_works(5, (uintptr_t)arg) ? NULL : arg;
+}
+
+static int many_short_threads(void)
+{
+	for (uintptr_t i = 0; i < 1000; i += 8) {
+		pthread_t t[8];
+		void *bad;
+
+		for (uintptr_t k = 0; k < 8; k++)
+			if (pthread_create(&t[k], NULL, short_life, (void *)(i + k)))
+				return wrong("pthread_create");
+		for (int k = 0; k < 8; k++)
+			if (pthread_join(t[k], &bad) || bad)
+				return wrong("a thread");
+	}
+	return stats().threads == 1 ? 0 : wrong("not one purger");
+}
+
+/* exit while others allocate and memory is in flight. */
+static int exit_while_purging(void)
+{
+	start_load();
+	usleep(200 * 1000);
+	exit(0);
+}
+
+/* The purger gets no signal of the program's. */
+static atomic_int in_wrong_thread;
+static pid_t main_thread;
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	if (gettid() != main_thread)
+		atomic_fetch_add(&in_wrong_thread, 1);
+}
+
+static int signals(void)
+{
+	struct sigaction sa = { .sa_handler = on_signal };
+	sigset_t usr1;
+
+	main_thread = gettid();
+	sigaction(SIGUSR1, &sa, NULL);
+	if (!memory_works(2000, 1) || !stats().threads)
+		return wrong("memory, or no purger");
+	sigemptyset(&usr1);
+	sigaddset(&usr1, SIGUSR1);
+	pthread_sigmask(SIG_BLOCK, &usr1, NULL);
+	for (int i = 0; i < 100; i++)
+		kill(getpid(), SIGUSR1);
+	usleep(50 * 1000);
+	pthread_sigmask(SIG_UNBLOCK, &usr1, NULL);
+	return atomic_load(&in_wrong_thread) ? wrong("a signal reached the purger") : 0;
+}
+
+/* ---- cases: an idle process ---- */
+
+static size_t resident_pages(void)
+{
+	size_t total, resident = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+
+	if (!f || fscanf(f, "%zu %zu", &total, &resident) != 2)
+		resident = 0;
+	if (f)
+		fclose(f);
+	return resident;
+}
+
+/* It gives its memory back, without another call of malloc. No time is asserted but a generous
+ * end: 30 s, where the age is 0.1 s. */
+static int idle(void)
+{
+	enum { N = 1000 };
+	static void *v[N];
+	size_t full;
+
+	for (int i = 0; i < N; i++)
+		memset(v[i] = malloc(40000), 1, 40000);
+	full = resident_pages();
+	for (int i = 0; i < N; i++)
+		free(v[i]);
+	for (int i = 0; i < 600; i++) {
+		struct timespec t = { 0, 50 * 1000 * 1000 };
+
+		if (stats().pending_bytes + stats().in_flight_bytes == 0)
+			break;
+		nanosleep(&t, NULL);
+	}
+	if (stats().pending_bytes)
+		return wrong("memory is still pending");
+	return resident_pages() + 9000 < full ? 0 : wrong("memory is still resident");
+}
+
+/* ---- cases: before everything ---- */
+
+static void *early[100];
+
+__attribute__((constructor(101))) static void before_all(int argc, char **argv)
+{
+	if (argc != 2 || strcmp(argv[1], "constructors"))
+		return;
+	for (int i = 0; i < 100; i++)
+		early[i] = calloc(1, 30000 + 100 * (size_t)i);
+	for (int i = 0; i < 100; i += 2)
+		free(early[i]);
+}
+
+static int constructors(void)
+{
+	for (int i = 1; i < 100; i += 2) {
+		if (!early[i] || !is(early[i], 30000, 0))
+			return wrong("memory from a constructor");
+		free(early[i]);
+	}
+	return memory_works(1000, 1) ? 0 : wrong("memory");
+}
+
+static const struct {
+	const char *name;
+	int (*run)(void);
+} cases[] = {
+	{ "fork-threads", fork_threads },
+	{ "fork-deep", fork_deep },
+	{ "vfork-exec", vfork_exec },
+	{ "raw-fork", raw_fork },
+	{ "closed-descriptors", closed_descriptors },
+	{ "locked", locked },
+	{ "filter-enosys", filter_enosys },
+	{ "filter-eperm", filter_eperm },
+	{ "filter-zero", filter_zero },
+	{ "filter-late", filter_late },
+	{ "filter-madvise-zero", filter_madvise_zero },
+	{ "filter-kill", filter_kill },
+	{ "no-threads", no_threads },
+	{ "address-limit", address_limit },
+	{ "many-short-threads", many_short_threads },
+	{ "exit-while-purging", exit_while_purging },
+	{ "signals", signals },
+	{ "idle", idle },
+	{ "constructors", constructors },
+};
+
+int main(int argc, char **argv)
+{
+	for (size_t i = 0; argc == 2 && i < sizeof(cases) / sizeof(*cases); i++)
+		if (strcmp(argv[1], cases[i].name) == 0)
+			return cases[i].run();
+	fprintf(stderr, "usage: survive CASE\n");
+	return 2;
+}
