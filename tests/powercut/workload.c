@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * workload - what runs in the guest whose power is cut, and the check of pages outside.
+ * workload - what runs in the guest whose power is cut; and, outside, the check of pages and the
+ * store's recovery.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <pagewise/store.h>
 
@@ -19,31 +22,69 @@ static const char usage[] =
     "usage: workload pages TASK DEVICE FILE STRATEGY SEED ROUNDS pwrite|map\n"
     "       workload store TASK DEVICE DIR  MODE     SEED TXNS   pwrite|map\n"
     "       workload check FILE\n"
-    "STRATEGY: auto, writeout, span, fdatasync, per-range, none, no-wait; MODE: strict, none\n";
+    "       workload recover DIR\n"
+    "STRATEGY: auto, writeout, span, fdatasync, per-range, none, no-wait\n"
+    "MODE: strict, group, relaxed, none\n";
 
 static void lmdb(const char *what, int rc)
 {
 	if (!rc)
 		return;
-	fprintf(stderr, "workload: %s: %s\n", what, mdb_strerror(rc));
+	fprintf(stderr, "workload: %s: %s\n", what, pgw_strerror(rc));
 	exit(1);
 }
 
-static MDB_env *open_env(const char *dir, unsigned flags)
+static void fsync_path(const char *path)
 {
-	MDB_env *env;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || fsync(fd))
+		fail(path, errno);
+	close(fd);
+}
+
+/* A directory that is there after a cut: that much is not the store's business. */
+static void make_dir(const char *dir)
+{
+	char *parent = strdup(dir);
 
 	if (mkdir(dir, 0700) && errno != EEXIST)
 		fail(dir, errno);
-	lmdb("create", mdb_env_create(&env));
-	lmdb("set_maxdbs", mdb_env_set_maxdbs(env, 16));
-	lmdb("set_mapsize", mdb_env_set_mapsize(env, 16u << 20));
-	lmdb("open", mdb_env_open(env, dir, flags, 0600));
+	*strrchr(parent, '/') = '\0';
+	fsync_path(parent);
+	free(parent);
+}
+
+static MDB_env *open_env(const char *dir, const char *mode, unsigned flags)
+{
+	struct pgw_env_options o;
+	MDB_env *env;
+
+	pgw_env_options_init(&o);
+	o.flags = flags;
+	o.mode = 0600;
+	o.max_dbs = 16;
+	o.map_size = 16u << 20;
+	o.checkpoint_ms = 30;
+	if (!strcmp(mode, "none"))
+		o.flags |= MDB_NOSYNC;
+	else if (!strcmp(mode, "group"))
+		o.durability = PGW_DURABILITY_GROUP;
+	else if (!strcmp(mode, "relaxed"))
+		o.durability = PGW_DURABILITY_RELAXED;
+	else if (strcmp(mode, "strict"))
+		fail(mode, EINVAL);
+	make_dir(dir);
+	lmdb("open", pgw_env_open(dir, &o, &env));
+	if (o.flags & MDB_NOSYNC) { /* so that it loses transactions, and not only the file */
+		lmdb("sync", mdb_env_sync(env, 1));
+		fsync_path(dir);
+	}
 	return env;
 }
 
-/* One transaction of a few changes; now and then a large one. */
-static void one_transaction(MDB_env *env, struct model *m, struct rng *r)
+/* One transaction of a few changes; now and then a large one. Its number, or 0 if it was none. */
+static uint64_t one_transaction(MDB_env *env, struct model *m, struct rng *r)
 {
 	uint64_t n = rng_below(r, 12) ? 1 + rng_below(r, 4) : 40, id;
 	struct audit_digest before = m->digest;
@@ -55,36 +96,71 @@ static void one_transaction(MDB_env *env, struct model *m, struct rng *r)
 		lmdb("change", model_change(m, txn, r, true));
 	if (audit_digest_equal(before, m->digest)) {
 		mdb_txn_abort(txn); /* an empty commit writes nothing and has no number */
-		return;
+		return 0;
 	}
 	ack_send(ACK_TRY, id, m->digest.sum, NULL, 0);
 	lmdb("commit", mdb_txn_commit(txn));
-	ack_send(ACK_DONE, id, NULL, NULL, 0);
+	return id;
+}
+
+/* In relaxed mode a commit promises nothing; what is durable has to be asked for. */
+static void acknowledge(MDB_env *env, bool relaxed, uint64_t id, uint64_t *acknowledged)
+{
+	if (relaxed)
+		lmdb("durable_txnid", pgw_env_durable_txnid(env, &id));
+	if (id > *acknowledged) {
+		ack_send(ACK_DONE, id, NULL, NULL, 0);
+		*acknowledged = id;
+	}
 }
 
 static int store_run(
     const char *dir, const char *mode, uint64_t seed, uint64_t txns, unsigned flags)
 {
+	bool relaxed = !strcmp(mode, "relaxed");
+	MDB_env *env = open_env(dir, mode, flags);
 	struct pgw_env_stats stats;
 	static struct model m;
 	struct rng r = { seed };
-	MDB_env *env;
+	uint64_t acknowledged = 0;
 
-	if (!strcmp(mode, "none"))
-		flags |= MDB_NOSYNC;
-	else if (strcmp(mode, "strict"))
-		fail(mode, EINVAL);
-	env = open_env(dir, flags);
 	model_init(&m);
 	ack_send(ACK_START, 0, NULL, NULL, 0);
-	while (txns--)
-		one_transaction(env, &m, &r);
+	while (txns--) {
+		acknowledge(env, relaxed, one_transaction(env, &m, &r), &acknowledged);
+		if (relaxed && txns % 4 == 0)
+			usleep(20000); /* a checkpoint now and then, not one for all */
+	}
+	if (relaxed) {
+		lmdb("checkpoint", pgw_env_checkpoint(env));
+		acknowledge(env, relaxed, 0, &acknowledged);
+	}
 	lmdb("stats", pgw_env_stats(env, &stats));
 	printf("%" PRIu64 " commits, %" PRIu64 " barriers, %" PRIu64 " bytes in ranges, %s (%s)\n",
 	    stats.commits, stats.barriers, stats.synced_bytes,
 	    pgw_sync_strategy_name(stats.strategy), stats.fs);
-	/* Not closed: the power goes while it runs. */
-	return 0;
+	fflush(stdout);
+	_exit(0); /* not closed: the power goes while it runs */
+}
+
+/* What the next open would do. The first word of what it prints says what it did. */
+static int recover(const char *dir)
+{
+	static const char *const actions[] = {
+		[PGW_RECOVER_NOTHING] = "nothing",
+		[PGW_RECOVER_IN_USE] = "in-use",
+		[PGW_RECOVER_KEPT] = "kept",
+		[PGW_RECOVER_RESTORED] = "restored",
+		[PGW_RECOVER_REFUSED] = "refused",
+	};
+	struct pgw_recover_report r = { 0 };
+	int rc = pgw_env_recover(dir, 0, &r);
+
+	printf("%s: %s; records: %s of %" PRIu64 ", %s of %" PRIu64 "; newest %" PRIu64 "%s%s\n",
+	    actions[r.action], pgw_strerror(rc), pgw_record_state_name(r.record[0].state),
+	    r.record[0].txnid, pgw_record_state_name(r.record[1].state), r.record[1].txnid,
+	    r.newest_txnid, r.reason ? "; " : "", r.reason ? r.reason : "");
+	return rc != 0;
 }
 
 int main(int argc, char **argv)
@@ -94,6 +170,8 @@ int main(int argc, char **argv)
 
 	if (argc == 3 && !strcmp(argv[1], "check"))
 		return pages_check(argv[2]);
+	if (argc == 3 && !strcmp(argv[1], "recover"))
+		return recover(argv[2]);
 	if (argc != 9 || (!map && strcmp(argv[8], "pwrite"))) {
 		fputs(usage, stderr);
 		return 2;
