@@ -16,17 +16,18 @@ static long tracepoint(void)
 {
 	static const char *const paths[] = { "/sys/kernel/tracing/events/tlb/tlb_flush/id",
 		"/sys/kernel/debug/tracing/events/tlb/tlb_flush/id" };
-	long id = -1;
+	char line[32] = "";
 
-	for (size_t i = 0; i < 2 && id < 0; i++) {
+	for (size_t i = 0; i < 2 && !line[0]; i++) {
 		FILE *f = fopen(paths[i], "r");
 
-		if (f && fscanf(f, "%ld", &id) != 1)
-			id = -1;
-		if (f)
-			fclose(f);
+		if (!f)
+			continue;
+		if (!fgets(line, sizeof(line), f))
+			line[0] = '\0';
+		fclose(f);
 	}
-	return id;
+	return line[0] ? strtol(line, NULL, 10) : -1;
 }
 
 int tlbcount_open(const char **why)

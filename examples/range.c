@@ -18,10 +18,13 @@ int main(int argc, char **argv)
 
 	pgw_ranges_init(&dirty);
 	for (int i = 1; i < argc; i++) {
-		uint64_t start, len;
+		char *plus, *end = NULL;
+		uint64_t start = strtoull(argv[i], &plus, 10), len = 0;
 		int err;
 
-		if (sscanf(argv[i], "%" SCNu64 "+%" SCNu64, &start, &len) != 2) {
+		if (*plus == '+')
+			len = strtoull(plus + 1, &end, 10);
+		if (!end || *end) {
 			fprintf(stderr, "range: '%s' is not OFFSET+LENGTH\n", argv[i]);
 			return 2;
 		}

@@ -20,7 +20,7 @@
 static int change_some(struct pgw_sync_file *file, char *map)
 {
 	struct pgw_ranges dirty;
-	struct pgw_sync_report report;
+	struct pgw_sync_report report = { 0 };
 	int err = 0;
 
 	pgw_ranges_init(&dirty);
@@ -51,13 +51,19 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	fd = open(argv[1], O_RDWR | O_CREAT, 0600); /* to write, or msync does nothing */
-	if (fd < 0 || ftruncate(fd, (off_t)size)) {
+	if (fd < 0) {
 		perror(argv[1]);
+		return 1;
+	}
+	if (ftruncate(fd, (off_t)size)) {
+		perror(argv[1]);
+		close(fd);
 		return 1;
 	}
 	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED) {
 		perror("mmap");
+		close(fd);
 		return 1;
 	}
 	err = pgw_sync_init(&file, fd, map, size, PGW_SYNC_AUTO);

@@ -494,6 +494,7 @@ static void advise_in_order(struct job *j, size_t n, const struct shape *s, void
 	if (!s->in_order)
 		collect(j, order, n);
 	advise_all_runs(j, v, gather(j, v));
+	j->order = NULL; /* it goes with the scratch memory */
 }
 
 static void advise_members_in_scratch(struct job *j, size_t n, const struct shape *s)

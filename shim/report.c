@@ -41,6 +41,7 @@
 static struct {
 	bool asked; /* whether set_up was called, and what it said */
 	bool on;
+	void *self;    /* I2 */
 	bool to_error; /* PAGEWISE_STATS=1 */
 	bool written;
 	int error_fd; /* duplicate of standard error, or -1 */
@@ -148,7 +149,7 @@ static void stay_loaded(void)
 	Dl_info info;
 
 	if (dladdr(&report, &info) && info.dli_fname && info.dli_fname[0])
-		(void)dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+		report.self = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
 static void in_child(void)

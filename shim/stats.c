@@ -164,9 +164,16 @@ void pgw__report_shim(struct pgw__json *j)
  * libpagewise.a. */
 static bool in_use(void)
 {
-	static const struct pgw__counters none;
+	struct pgw_stats s;
+	uint64_t calls;
 
-	return memcmp(&pgw__count, &none, sizeof(none)) != 0;
+	pgw_stats_get(&s);
+	calls = s.probe_calls + s.sync.sync_file_range_calls + s.sync.msync_calls +
+		s.sync.fdatasync_calls + s.sync.fsync_calls;
+	for (size_t a = 0; a < PGW_ADVICE_COUNT; a++)
+		calls += s.advice[a].vectored_calls + s.advice[a].single_calls +
+			 s.advice[a].failed_ranges;
+	return calls != 0;
 }
 
 static void report_part(struct pgw__json *j)

@@ -28,25 +28,26 @@ static void replay(const char *dir, const char *name)
 	free(copy);
 }
 
+static int not_hidden(const struct dirent *e)
+{
+	return e->d_name[0] != '.';
+}
+
 int main(int argc, char **argv)
 {
-	unsigned files = 0;
-	struct dirent *e;
-	DIR *d;
+	struct dirent **list;
+	int files;
 
 	if (argc != 2) {
 		fprintf(stderr, "usage: %s DIRECTORY\n", argv[0]);
 		return 2;
 	}
-	d = opendir(argv[1]);
-	CHECK(d);
-	while ((e = readdir(d))) {
-		if (e->d_name[0] == '.')
-			continue;
-		replay(argv[1], e->d_name);
-		files++;
+	files = scandir(argv[1], &list, not_hidden, alphasort);
+	CHECK(files > 0);
+	for (int i = 0; i < files; i++) {
+		replay(argv[1], list[i]->d_name);
+		free(list[i]);
 	}
-	closedir(d);
-	CHECK(files);
+	free(list);
 	return 0;
 }

@@ -61,14 +61,16 @@ static void set(const char *name, const char *value)
 static void run_as(const char *path, bool with_stderr, const char *stats, const char *const *args)
 {
 	const char *argv[10] = { path };
-	int ws;
+	int fd = 2, ws;
 
 	for (size_t i = 0; args[i]; i++)
 		argv[i + 1] = args[i];
 	last_pid = fork();
 	if (!last_pid) {
 		close(2);
-		if (with_stderr && open(in_dir("stderr"), O_WRONLY | O_CREAT | O_TRUNC, 0600) != 2)
+		if (with_stderr)
+			fd = open(in_dir("stderr"), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+		if (fd != 2)
 			_exit(126);
 		set("PAGEWISE_STATS", stats);
 		execv(path, (char **)argv);

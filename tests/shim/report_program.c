@@ -55,8 +55,11 @@ static void fork_child(void)
 
 static void replace_stderr(const char *path)
 {
+	static int error_fd; /* until the end */
+
 	close(2);
-	if (open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600) != 2)
+	error_fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	if (error_fd != 2)
 		exit(5);
 }
 
@@ -67,6 +70,8 @@ int main(int argc, char **argv)
 
 		if (arg)
 			*arg++ = '\0';
+		else
+			arg = "";
 		if (!strcmp(argv[i], "advise"))
 			advise();
 		else if (!strcmp(argv[i], "fork"))
