@@ -3,8 +3,8 @@
  * lmdb_api.h - LMDB's functions as a table, so that the same code can run on the library under test
  * and on the system's own liblmdb, side by side in one process.
  */
-#ifndef PGW_TESTS_LMDB_API_H
-#define PGW_TESTS_LMDB_API_H
+#ifndef PGW_BENCH_LMDB_API_H
+#define PGW_BENCH_LMDB_API_H
 
 #include <dlfcn.h>
 #include <lmdb.h>
