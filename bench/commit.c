@@ -269,7 +269,6 @@ static void parse(int argc, char **argv)
 static void load(struct lmdb_api *stock, struct lmdb_api *store, const char *path)
 {
 	const char *why;
-	void *lib;
 
 	if (!lmdb_api_load_stock(stock, &why)) {
 		fprintf(stderr, "bench-commit: liblmdb.so.0, the peer: %s\n", why);
@@ -279,8 +278,7 @@ static void load(struct lmdb_api *stock, struct lmdb_api *store, const char *pat
 		fprintf(stderr, "bench-commit: %s: %s\n", path, why);
 		exit(EXIT_FAILURE);
 	}
-	lib = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
-	*(void **)&env_stats = lib ? dlsym(lib, "pgw_env_stats") : NULL;
+	*(void **)&env_stats = dlsym(store->lib, "pgw_env_stats");
 	if (!env_stats) {
 		fprintf(stderr, "bench-commit: %s is not libpagewise-store.so\n", path);
 		exit(EXIT_FAILURE);
