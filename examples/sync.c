@@ -53,7 +53,7 @@ int main(int argc, char **argv)
 	fd = open(argv[1], O_RDWR | O_CREAT, 0600); /* to write, or msync does nothing */
 	if (fd < 0) {
 		perror(argv[1]);
-		return 1; /* cppcheck-suppress resourceLeak ; the end of the process closes it */
+		return 1;
 	}
 	if (ftruncate(fd, (off_t)size)) {
 		perror(argv[1]);
