@@ -29,11 +29,17 @@
 #include "stats.h"
 #include "sys.h"
 
+/* Where pointers have 64 bits, an array of ranges is an array of struct iovec and is handed to the
+ * kernel as it is. Elsewhere it is copied, to 8 KiB of stack. */
+#if UINTPTR_MAX == UINT64_MAX
+#define RANGES_ARE_IOVECS 1
 _Static_assert(sizeof(struct pgw_range) == sizeof(struct iovec) &&
 		   offsetof(struct pgw_range, start) == offsetof(struct iovec, iov_base) &&
-		   offsetof(struct pgw_range, len) == offsetof(struct iovec, iov_len) &&
-		   sizeof(((struct pgw_range *)0)->start) == sizeof(void *),
-    "arrays of ranges are handed to the kernel as they are: needs a 64-bit system");
+		   offsetof(struct pgw_range, len) == offsetof(struct iovec, iov_len),
+    "arrays of ranges are handed to the kernel as they are");
+#else
+#define RANGES_ARE_IOVECS 0
+#endif
 _Static_assert((uint64_t)PGW__VECTOR_MAX *PGW_ADVISE_SINGLE_BYTES < PGW__VECTOR_BYTES,
     "a full vector of small runs must stay below the kernel's clip");
 
@@ -199,12 +205,20 @@ static bool may_switch_to_pidfd(const struct job *j, int64_t answer)
 
 static int64_t call_vector(struct job *j, const struct pgw_range *v, size_t n, int self)
 {
+#if RANGES_ARE_IOVECS
+	const struct iovec *iov = (const struct iovec *)(const void *)v;
+#else
+	struct iovec iov[PGW__VECTOR_MAX];
+#endif
 	int64_t r;
 	int tries = 0;
 
+#if !RANGES_ARE_IOVECS
+	for (size_t i = 0; i < n; i++)
+		iov[i] = (struct iovec){ (void *)(uintptr_t)v[i].start, (size_t)v[i].len };
+#endif
 	do {
-		r = pgw__sys.process_madvise(
-		    self, (const struct iovec *)(const void *)v, n, j->number, 0);
+		r = pgw__sys.process_madvise(self, iov, n, j->number, 0);
 		j->report.vectored_calls++;
 		j->report.vectored_ranges += n;
 	} while ((r == -EAGAIN || r == -EINTR) && ++tries < AGAIN_MAX);
@@ -365,7 +379,10 @@ static int check(struct pgw_range r)
 {
 	uint64_t mask = pgw_page_size() - 1;
 
-	return ((r.start | r.len) & mask) || r.len > UINT64_MAX - r.start ? -EINVAL : 0;
+	if (((r.start | r.len) & mask) || r.len > UINT64_MAX - r.start)
+		return -EINVAL;
+	/* As a pointer it would name other memory. */
+	return r.len && pgw_range_end(r) - 1 > UINTPTR_MAX ? -ENOMEM : 0;
 }
 
 static struct shape look_at(struct job *j, size_t n)

@@ -160,9 +160,11 @@ static bool is_filled_with(const unsigned char *p, unsigned char value)
 
 static bool is_mapped(unsigned char *p)
 {
-	unsigned char vec = 0;
+	/* One byte would do on a kernel. An emulator that makes its pages larger than its host's
+	 * (qemu-user -p) hands the call on, and gets one for each of the host's. */
+	unsigned char vec[64] = { 0 };
 
-	return PROBE_CALL(mincore, p, pgw_page_size(), &vec) == 0 && (vec & 1);
+	return PROBE_CALL(mincore, p, pgw_page_size(), vec) == 0 && (vec[0] & 1);
 }
 
 /* Has the advice had its effect on this page, and not on those beside it? */
@@ -238,7 +240,8 @@ static struct pgw__decision probe_madvise(enum pgw_advice advice, unsigned char 
  * of a refusal that may be passing. */
 static struct pgw__decision probe_collapse(void)
 {
-	size_t huge = pgw_page_size() * (pgw_page_size() / sizeof(void *));
+	/* Entries of page tables have 64 bits wherever there are huge pages. */
+	size_t huge = pgw_page_size() * (pgw_page_size() / sizeof(uint64_t));
 	struct pgw__decision d;
 	unsigned char *p;
 	void *map;

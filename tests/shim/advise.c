@@ -868,5 +868,6 @@ int main(void)
 		cmocka_unit_test_setup(like_a_loop, fresh),
 	};
 
+	sim_or_skip();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

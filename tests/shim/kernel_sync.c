@@ -195,6 +195,11 @@ static void a_mapping_that_is_gone(void **state)
 	init(PGW_SYNC_SPAN);
 	dirty(100, false);
 	munmap(map, PAGES * pgw_page_size());
+	if (!msync(map, pgw_page_size(), MS_SYNC)) {
+		map =
+		    mmap(NULL, PAGES * pgw_page_size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		skip(); /* an emulator says nothing (qemu-user) */
+	}
 	assert_int_equal(pgw_sync(&file, &set, &report), -ENOMEM);
 	assert_int_equal(report.barriers, 0);
 	map = mmap(NULL, PAGES * pgw_page_size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

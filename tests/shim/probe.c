@@ -431,5 +431,6 @@ int main(void)
 		cmocka_unit_test_setup(the_nth_call_fails, fresh),
 	};
 
+	sim_or_skip();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -551,11 +552,20 @@ void sim_install(const char *mode)
 	sim.magic = 0xef53;
 	sim.mode = S_IFREG | 0600;
 	sim.open_flags = O_RDWR;
-	sim.map = (char *)(uintptr_t)UINT64_C(0x600000000000);
+	sim.map = (char *)(uintptr_t)SIM_MAP;
 	pgw__sys = simulated;
 	setenv("PAGEWISE_KERNEL", mode, 1);
 	pgw__probe_reset();
 	pgw__stats_reset();
+}
+
+void sim_or_skip(void)
+{
+	if (pgw_page_size() == SIM_PAGE)
+		return;
+	fprintf(stderr, "the simulated kernel has pages of %u bytes, this system of %zu\n",
+	    SIM_PAGE, pgw_page_size());
+	exit(77);
 }
 
 void sim_remove(void)

@@ -26,7 +26,15 @@
 
 #define SIM_PAGE  4096u
 #define SIM_PAGES 16384u
-#define SIM_BASE  UINT64_C(0x700000000000)
+
+/* Where no system maps anything. */
+#if UINTPTR_MAX == UINT64_MAX
+#define SIM_BASE UINT64_C(0x700000000000)
+#define SIM_MAP	 UINT64_C(0x600000000000)
+#else
+#define SIM_BASE UINT64_C(0xa0000000)
+#define SIM_MAP	 UINT64_C(0xb0000000)
+#endif
 
 #define SIM_FILE_PAGES 16384u
 #define SIM_FILE_FD    77
@@ -121,6 +129,9 @@ struct sim {
 };
 
 extern struct sim sim;
+
+/* First of all in main: leaves with 77 where pages are not SIM_PAGE bytes. */
+void sim_or_skip(void);
 
 /* A fresh kernel that can do everything, in the place of the real one; nothing decided yet. mode:
  * PAGEWISE_KERNEL. */

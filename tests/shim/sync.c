@@ -561,5 +561,6 @@ int main(void)
 		cmocka_unit_test_setup(whatever_is_dirty_becomes_durable, fresh),
 	};
 
+	sim_or_skip();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
