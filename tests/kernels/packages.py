@@ -55,8 +55,8 @@ def need(program, package):
 # --- packages -------------------------------------------------------------------------------------
 
 # Which suites hold which kernels: 5.10 | 6.1 | 6.12 and later.
-ARCHIVE_SUITES = ["bookworm", "trixie", "trixie-backports"]
-SECURITY_SUITES = ["bullseye-security", "bookworm-security", "trixie-security"]
+KERNEL_SUITES = ["bookworm", "trixie", "trixie-backports"]
+KERNEL_SECURITY_SUITES = ["bullseye-security", "bookworm-security", "trixie-security"]
 LISTS_MAX_AGE = 3 * 86400  # seconds; the archive drops superseded kernels after days
 
 
@@ -94,27 +94,29 @@ def parse_stanza(text):
     return fields
 
 
-def sources_text():
-    """A .sources file over the machine's mirrors for the suites that have kernels."""
-    release = dict(
-        line.rstrip("\n").split("=", 1) for line in open("/etc/os-release", encoding="utf-8") if "=" in line
-    )
-    codename = release.get("VERSION_CODENAME", "").strip('"')
+def os_release():
+    with open("/etc/os-release", encoding="utf-8") as f:
+        return {k: v.strip().strip('"') for k, v in (line.split("=", 1) for line in f if "=" in line)}
+
+
+def sources_text(architecture, suites, security_suites):
+    """A .sources file over the machine's own mirrors for the suites named."""
+    release = os_release()
     archive = security = None
     for s in machine_sources():
-        if any(x == codename for x in s["suites"]):
+        if release.get("VERSION_CODENAME", "") in s["suites"]:
             archive = archive or s
         if any(x.endswith("-security") for x in s["suites"]):
             security = security or s
-    if not archive or release.get("ID", "").strip('"') != "debian":
-        raise Unavailable("the machine's package sources name no Debian archive to fetch kernels from")
+    if not archive or release.get("ID") != "debian":
+        raise Unavailable("the machine's package sources name no Debian archive to fetch packages from")
     stanzas = []
-    for source, suites in ((archive, ARCHIVE_SUITES), (security, SECURITY_SUITES)):
-        if source:
+    for source, names in ((archive, suites), (security, security_suites)):
+        if source and names:
             signed = f"Signed-By: {source['signed-by']}\n" if source.get("signed-by") else ""
             stanzas.append(
-                f"Types: deb\nURIs: {source['uris']}\nSuites: {' '.join(suites)}\n"
-                f"Components: main\nArchitectures: amd64\n{signed}"
+                f"Types: deb\nURIs: {source['uris']}\nSuites: {' '.join(names)}\n"
+                f"Components: main\nArchitectures: {architecture}\n{signed}"
             )
     return "\n".join(stanzas)
 
@@ -123,10 +125,11 @@ class Packages:
     """apt-get and apt-cache over lists of our own: the machine's package state is neither read nor
     changed. Proxies, credentials and keyrings of the machine stay in force."""
 
-    def __init__(self):
+    def __init__(self, architecture="amd64", suites=KERNEL_SUITES, security_suites=KERNEL_SECURITY_SUITES):
         self.get, self.cache = need("apt-get", "apt"), need("apt-cache", "apt")
         need("dpkg-deb", "dpkg")
-        self.root = cache_dir() / "apt"
+        self.sources = architecture, suites, security_suites
+        self.root = cache_dir() / ("apt" if architecture == "amd64" else f"apt-{architecture}")
         for d in ("lists/partial", "archives/partial", "sources"):
             (self.root / d).mkdir(parents=True, exist_ok=True)
         (self.root / "status").touch()
@@ -139,7 +142,8 @@ class Packages:
             f'Dir::State::status "{self.root}/status";\nDir::Cache "{self.root}";\n'
             f'Dir::Cache::archives "{self.root}/archives";\n'
             f'Dir::Etc::sourcelist "{self.root}/none";\nDir::Etc::sourceparts "{self.root}/sources";\n'
-            'APT::Architecture "amd64";\n#clear APT::Architectures;\nAPT::Architectures { "amd64"; };\n'
+            f'APT::Architecture "{architecture}";\n#clear APT::Architectures;\n'
+            f'APT::Architectures {{ "{architecture}"; }};\n'
             'Acquire::Languages "none";\nAcquire::Retries "2";\nAPT::Sandbox::User "";\n',
             encoding="utf-8",
         )
@@ -153,7 +157,7 @@ class Packages:
     def refresh(self, force=False):
         """Fetch the lists if there are none, or old ones. Old ones do where new ones cannot be had."""
         stamp = self.root / "refreshed"
-        text = sources_text()
+        text = sources_text(*self.sources)
         current = self.root / "sources" / "pagewise.sources"
         same = current.exists() and current.read_text(encoding="utf-8") == text
         if not force and same and stamp.exists() and time.time() - stamp.stat().st_mtime < LISTS_MAX_AGE:
@@ -162,17 +166,20 @@ class Packages:
         r = self.call(self.get, "update", timeout=600)
         if r.returncode == 0 and not re.search(r"^(E|Err)", r.stderr + r.stdout, re.M):
             stamp.touch()
-        elif not self.kernels():
+        elif not self.names():
             lines = [x for x in r.stderr.splitlines() if x[:2] in ("E:", "W:")] or ["no message"]
-            raise Unavailable(f"apt-get update fetched no list of kernels: {lines[0]}")
+            raise Unavailable(f"apt-get update fetched no list of packages: {lines[0]}")
+
+    def names(self, prefix="linux-"):
+        """The names of the packages in the lists."""
+        return set(self.call(self.cache, "pkgnames", prefix).stdout.split())
 
     def kernels(self):
         """{version: [package, ...]} of the small ("cloud") amd64 kernels in the lists.
 
         Up to 6.18 linux-image-V is the kernel; from 6.19 on it is an empty package, linux-binary-V is
         the kernel, and later ones keep their modules in linux-modules-V and lists in linux-base-V."""
-        names = set(self.call(self.cache, "pkgnames", "linux-").stdout.split())
-        kernels = {}
+        names, kernels = self.names(), {}
         for name in names:
             m = re.fullmatch(r"linux-(image|binary)-(\d+\.\d+\.\d\S*-cloud-amd64)", name)
             if m and (m[1] == "binary" or f"linux-binary-{m[2]}" not in names):
@@ -180,8 +187,8 @@ class Packages:
                 kernels[m[2]] = [name, *(p for p in more if p in names)]
         return kernels
 
-    def unpack(self, packages, target):
-        """Download packages and unpack them, as one step, into target."""
+    def unpack(self, packages, target, is_whole=lambda tree: True):
+        """Download packages and unpack them, as one step, into target, if is_whole(tree)."""
         with tempfile.TemporaryDirectory(dir=self.root, prefix="fetch-") as tmp:
             r = self.call(self.get, "download", *packages, cwd=tmp, timeout=900)
             debs = sorted(glob.glob(f"{tmp}/*.deb"))
@@ -191,8 +198,8 @@ class Packages:
             tree = pathlib.Path(tmp) / "tree"
             for deb in debs:
                 subprocess.run(["dpkg-deb", "-x", deb, tree], check=True, stdin=subprocess.DEVNULL)
-            if not image_in(tree, target.name):
-                raise Unavailable(f"{' '.join(packages)} hold no kernel image where one is expected")
+            if not is_whole(tree):
+                raise Unavailable(f"{' '.join(packages)} do not hold what is expected of them")
             shutil.rmtree(target, ignore_errors=True)
             tree.rename(target)
 
@@ -261,7 +268,7 @@ def kernel(want="newest"):
             if best in have:
                 return Kernel(best, kept / best)
             try:
-                packages.unpack(known[best], kept / best)
+                packages.unpack(known[best], kept / best, lambda tree: image_in(tree, best))
                 return Kernel(best, kept / best)
             except Unavailable:
                 if attempt == 2:  # the first time the lists may name a kernel that is gone

@@ -333,5 +333,6 @@ int main(void)
 		cmocka_unit_test(advice_by_page_and_by_range),
 	};
 
+	sim_or_skip();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,11 +28,12 @@
 #include <pagewise/sync.h>
 
 enum {
-	PAGES = 4096,	 /* of the file at its end */
-	MAPPED = 3072,	 /* the rest lies past the mapping */
-	WRITTEN = 1024,	 /* allocated before the first round; behind them are holes */
-	ROUNDS = 8,	 /* the file grows in the second half */
-	RUNS = 8,	 /* ranges a round */
+	PAGES = 4096,	/* of the file at its end */
+	MAPPED = 3072,	/* the rest lies past the mapping */
+	WRITTEN = 1024, /* allocated before the first round; behind them are holes */
+	ROUNDS = 8,	/* the file grows in the second half */
+	RUNS = 8,	/* ranges a round */
+	PAGE_MAX = 1 << 16,
 	UNIT = 4,	 /* pages; the last one of each unit is never synced */
 	EXIT_WANTING = 3 /* check: a synced page is not there */
 };
@@ -110,15 +111,15 @@ static int fail(const char *what, int err)
 struct file {
 	int fd;
 	size_t page;
-	unsigned char *map, *buf; /* buf: one page */
+	unsigned char *map;
+	unsigned char buf[PAGE_MAX]; /* one page */
 };
 
 static int open_new(struct file *f, const char *path, uint64_t seed)
 {
 	f->page = pgw_page_size();
 	f->fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	f->buf = malloc(f->page);
-	if (f->fd < 0 || !f->buf)
+	if (f->fd < 0)
 		return fail(path, errno);
 	for (size_t i = 0; i < WRITTEN; i++) {
 		fill(f->buf, f->page, seed, i, 0);
@@ -221,11 +222,11 @@ static int cmd_write(const char *path, uint64_t seed, const char *strategy)
 static int cmd_check(const char *path, uint64_t seed)
 {
 	size_t page = pgw_page_size(), missing = 0, synced = 0, others = 0, along = 0;
-	unsigned char *got = malloc(page), *want = malloc(page);
+	static unsigned char got[PAGE_MAX], want[PAGE_MAX];
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct history h;
 
-	if (fd < 0 || !got || !want)
+	if (fd < 0)
 		return fail(path, errno);
 	replay(seed, &h);
 	for (size_t i = 0; i < PAGES; i++) {
@@ -245,8 +246,6 @@ static int cmd_check(const char *path, uint64_t seed)
 	printf("{\"synced\": %zu, \"missing\": %zu, \"others\": %zu, \"came_along\": %zu}\n",
 	    synced, missing, others, along);
 	(void)close(fd);
-	free(got);
-	free(want);
 	return missing ? EXIT_WANTING : 0;
 }
 
@@ -283,6 +282,8 @@ int main(int argc, char **argv)
 {
 	uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 0) : 0;
 
+	if (pgw_page_size() > PAGE_MAX)
+		return fail("the page size", ENOTSUP);
 	if (argc == 5 && !strcmp(argv[1], "write"))
 		return cmd_write(argv[2], seed, argv[4]);
 	if (argc == 4 && !strcmp(argv[1], "check"))

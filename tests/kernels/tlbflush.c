@@ -55,14 +55,13 @@ static int tracepoint_id(void)
 
 	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
 		FILE *f = fopen(paths[i], "r");
-		int id;
+		char line[32] = "";
 
 		if (!f)
 			continue;
-		if (fscanf(f, "%d", &id) != 1)
-			id = -1;
+		(void)fgets(line, sizeof line, f);
 		(void)fclose(f);
-		return id;
+		return line[0] ? (int)strtol(line, NULL, 10) : -1;
 	}
 	return -1;
 }
