@@ -90,8 +90,8 @@ static const char *set_item(const char *item, size_t len)
 {
 	const char *colon = memchr(item, ':', len);
 	size_t klen = colon ? (size_t)(colon - item) : len;
-	const char *value = colon + 1;
-	size_t vlen = len - klen - 1;
+	const char *value = colon ? colon + 1 : item + len;
+	size_t vlen = colon ? len - klen - 1 : 0;
 	uint64_t v;
 
 	for (int o = 0; o < PGW_ALLOC_OPTION_COUNT; o++) {

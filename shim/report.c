@@ -175,9 +175,11 @@ static bool set_up(void)
 				 "absolute; no report is written");
 		return false;
 	}
+	/* On before dlopen: if another library's constructor has called us, our own has not run yet,
+	 * and dlopen runs it. */
+	report.on = true;
 	stay_loaded();
 	(void)pthread_atfork(NULL, NULL, in_child);
-	report.on = true;
 	return true;
 }
 
@@ -191,15 +193,31 @@ __attribute__((visibility("default"))) bool pgw_report_register_0(
 	return true;
 }
 
+typedef bool register_fn(const struct pgw__report_part *part);
+
+/* I1. Through a handle of the program and not RTLD_DEFAULT, which begins with the caller itself if
+ * that was linked with -Bsymbolic. */
+static register_fn *find_owner(void)
+{
+	void *program = dlopen(NULL, RTLD_LAZY | RTLD_NOLOAD);
+	register_fn *owner = NULL;
+
+	if (program) {
+		/* POSIX wants this spelling of a conversion that ISO C does not have. */
+		*(void **)&owner = dlsym(program, "pgw_report_register_0");
+		dlclose(program);
+	}
+	return owner;
+}
+
 void pgw__report_register(const char *part, pgw__report_fn *fn)
 {
 	struct pgw__report_part mine = { part, fn };
-	bool (*owner)(const struct pgw__report_part *);
 	int saved = errno;
 
 	if (set_up()) {
-		/* I1. POSIX wants this spelling of a conversion that ISO C does not have. */
-		*(void **)&owner = dlsym(RTLD_DEFAULT, "pgw_report_register_0");
+		register_fn *owner = find_owner();
+
 		if (!owner || !owner(&mine))
 			(void)pgw_report_register_0(&mine);
 	}

@@ -8,7 +8,7 @@
 . "$(dirname "$0")/../lib.sh"
 
 preload=${PGW_PRELOAD:?the library to preload}
-[ -f "$preload" ] || skip "$preload is not built"
+[ -f "$preload" ] || fail "$preload does not exist"
 
 # The default, and every purge at once.
 settings=("" "dirty_decay_ms:0,muzzy_decay_ms:0")

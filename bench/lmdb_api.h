@@ -3,8 +3,8 @@
  * lmdb_api.h - LMDB's functions as a table, so that the same code can run on the library under test
  * and on the system's own liblmdb, side by side in one process.
  */
-#ifndef PGW_TESTS_LMDB_API_H
-#define PGW_TESTS_LMDB_API_H
+#ifndef PGW_BENCH_LMDB_API_H
+#define PGW_BENCH_LMDB_API_H
 
 #include <dlfcn.h>
 #include <lmdb.h>
@@ -36,6 +36,7 @@
 	X(stat)
 
 struct lmdb_api {
+	void *lib; /* of dlopen; stays open */
 #define X(name) __typeof__(mdb_##name) *name;
 	LMDB_API(X)
 #undef X
@@ -45,17 +46,16 @@ struct lmdb_api {
  */
 static inline bool lmdb_api_load(struct lmdb_api *api, const char *path, const char **why)
 {
-	void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-
-	if (!lib) {
+	api->lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!api->lib) {
 		*why = dlerror();
 		return false;
 	}
-#define X(name)                                          \
-	*(void **)&api->name = dlsym(lib, "mdb_" #name); \
-	if (!api->name) {                                \
-		*why = "it has no mdb_" #name;           \
-		return false;                            \
+#define X(name)                                               \
+	*(void **)&api->name = dlsym(api->lib, "mdb_" #name); \
+	if (!api->name) {                                     \
+		*why = "it has no mdb_" #name;                \
+		return false;                                 \
 	}
 	LMDB_API(X)
 #undef X
@@ -65,12 +65,9 @@ static inline bool lmdb_api_load(struct lmdb_api *api, const char *path, const c
 /* The system's own, and not the stand-in for it. */
 static inline bool lmdb_api_load_stock(struct lmdb_api *api, const char **why)
 {
-	void *lib;
-
 	if (!lmdb_api_load(api, "liblmdb.so.0", why))
 		return false;
-	lib = dlopen("liblmdb.so.0", RTLD_NOW | RTLD_NOLOAD);
-	if (lib && !dlsym(lib, "pgw_env_stats"))
+	if (!dlsym(api->lib, "pgw_env_stats"))
 		return true;
 	*why = "LD_LIBRARY_PATH leads to the library under test";
 	return false;
