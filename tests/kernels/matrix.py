@@ -15,6 +15,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 FILE_SYSTEMS = ["ext4", "xfs", "btrfs", "tmpfs", "overlay"]
 STRATEGIES = ["auto", "span", "writeout", "fdatasync", "per-range"]
 TEST_SUITES = {"shim", "alloc", "store"}
+SHORT_TEST_SUITES = {"shim"}
 # Libraries that programs load when they need them, so that ldd does not name them.
 DLOPENED = ["libgcc_s.so.1", "libjemalloc.so.2", "liblmdb.so.0"]
 SKIP = 77
@@ -48,7 +49,7 @@ def is_elf(path):
         return f.read(4) == b"\x7fELF"
 
 
-def unit_tests(build):
+def unit_tests(build, wanted):
     """(tests, left out): the build's test programs that need nothing but a kernel.
 
     Scripts are left out: the guest has no interpreters. [{name, argv, env, seconds}]"""
@@ -58,9 +59,9 @@ def unit_tests(build):
     tests, left_out = [], []
     for t in json.loads(text):
         suites = {s.split(":")[-1] for s in t["suite"]}
-        if not suites & TEST_SUITES:
+        if not suites & wanted:
             continue
-        name = f"{sorted(suites & TEST_SUITES)[0]}/{t['name']}"
+        name = f"{sorted(suites & wanted)[0]}/{t['name']}"
         # Paths of the build are relative to it, the guest's tests run elsewhere.
         argv = [str(build / a) if (build / a).is_file() else a for a in t["cmd"]]
         if not argv[0].startswith(f"{build}/") or not is_elf(argv[0]):
@@ -103,7 +104,7 @@ class Programs:
                 continue  # fs.sh tells that it is missing
         if os.path.exists("/etc/mke2fs.conf"):
             self.root.add_file("/etc/mke2fs.conf")
-        self.tests, self.left_out = unit_tests(build)
+        self.tests, self.left_out = unit_tests(build, SHORT_TEST_SUITES if short else TEST_SUITES)
         for t in self.tests:
             for arg in t["argv"]:
                 if os.path.isfile(arg):
