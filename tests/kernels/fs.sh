@@ -3,6 +3,7 @@
 # fs.sh PROGRAM FOLDER FS STRATEGY... - pgw_sync on a file system of each kind, judged on a copy of its disk.
 #
 # PROGRAM is syncranges, FOLDER an empty one on a file system that takes loop devices over its files.
+# FS is ext4, xfs, btrfs, tmpfs or overlay; ext4-1k and xfs-1k have blocks smaller than a page.
 # For each strategy: rounds of writes and pgw_sync on a mounted disk, a copy of the disk taken while
 # it is mounted, and every synced page looked for on the copy. Prints one line of JSON for each.
 # Needs root. Runs under any POSIX shell, in a guest with busybox too. Leaves with 77 if this
@@ -25,17 +26,21 @@ die() {
 }
 
 # overlay's upper layer lies on ext4; tmpfs has no disk to copy.
+options=
 case $fs in
 overlay) below=ext4 ;;
+ext4-1k) below=ext4 options="-b 1024" ;;
+xfs-1k) below=xfs options="-b size=1024" ;;
 *) below=$fs ;;
 esac
 
 made() { # FILE: a new file system in it
 	rm -f "$1"
 	truncate -s 400M "$1" || return 1
+	# shellcheck disable=SC2086 # options are words
 	case $below in
-	ext4) mkfs.ext4 -q -F "$1" ;;
-	xfs) mkfs.xfs -q -f "$1" ;;
+	ext4) mkfs.ext4 -q -F $options "$1" ;;
+	xfs) mkfs.xfs -q -f $options "$1" ;;
 	btrfs) mkfs.btrfs -q -f "$1" ;;
 	esac >"$folder/mkfs" 2>&1
 }
