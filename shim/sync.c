@@ -336,7 +336,7 @@ static int sync_ranges(
 		if (!f->forced && mapped_part(f, span).len == span.len &&
 		    span.len / DENSE <= report->range_bytes)
 			return barrier(f, span, report);
-		if (!f->forced && ranges->n > MANY_RANGES)
+		if (!f->forced && !f->ranges_only && ranges->n > MANY_RANGES)
 			return barrier_file(f, report);
 		return sync_writeout(f, ranges, report);
 	default:

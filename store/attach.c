@@ -255,6 +255,8 @@ int pgw__attach(struct pgw__env *e, MDB_env *lmdb, const struct pgw_env_options 
 		pgw__checkpoint_destroy(c);
 		return rc;
 	}
+	/* The pages that need not be written for a checkpoint are most of what is dirty. */
+	e->file.ranges_only = true;
 	atomic_store_explicit(&e->durable_txnid, atomic_load(&c->durable), memory_order_relaxed);
 	atomic_store_explicit(&e->checkpointer, c, memory_order_release);
 	return 0;

@@ -91,10 +91,12 @@ struct pgw__checkpointer *pgw__checkpoint_create(
 	c->lmdb = lmdb;
 	c->pid = getpid();
 	c->options = *options;
+	c->growth = options->checkpoint_bytes;
 	pgw__cut_init(&c->next);
 	pgw__cut_init(&c->running);
 	pgw_ranges_init(&c->freed);
 	pgw_ranges_init(&c->set);
+	pgw_ranges_init(&c->weighed);
 	return c;
 }
 
@@ -106,6 +108,7 @@ void pgw__checkpoint_destroy(struct pgw__checkpointer *c)
 	pgw__cut_finish(&c->running);
 	pgw_ranges_finish(&c->freed);
 	pgw_ranges_finish(&c->set);
+	pgw_ranges_finish(&c->weighed);
 	pthread_mutex_destroy(&c->lock);
 	pthread_cond_destroy(&c->work);
 	free(c);
@@ -165,6 +168,15 @@ void pgw__checkpoint_finish(struct pgw__checkpointer *c)
 		pgw__pin_finish(&c->pins[i]);
 }
 
+/* Most pages that many small transactions dirty are free again soon. Find out how much really waits:
+ * at the earliest after half of the bound has been dirtied anew. */
+static void weigh(struct pgw__checkpointer *c, const struct pgw__map *map)
+{
+	if (!c->next.incomplete)
+		(void)pgw__cut_reduce(&c->next, map, &c->weighed);
+	c->full = c->next.incomplete || c->next.bytes >= c->options.checkpoint_bytes / 2;
+}
+
 int pgw__checkpoint_note(struct pgw__checkpointer *c, bool spilled)
 {
 	struct pgw__env *e = c->env;
@@ -195,6 +207,10 @@ int pgw__checkpoint_note(struct pgw__checkpointer *c, bool spilled)
 	if (!next->commits++)
 		next->first = pgw__clock_ns(CLOCK_MONOTONIC);
 	pgw__cut_add(next, &e->dirty, &map, spilled);
+	if (next->bytes >= c->options.checkpoint_bytes)
+		weigh(c, &map);
+	if (next->taken >= c->growth)
+		c->full = true;
 out:
 	pthread_mutex_unlock(&c->lock);
 	return rc;
@@ -320,23 +336,31 @@ static void take_cut(struct pgw__checkpointer *c)
 	c->running = c->next;
 	c->next = empty;
 	pgw__cut_restart(&c->next, c->running.txnid);
+	c->full = false;
 	c->running_bytes = c->running.bytes;
+	c->running_taken = c->running.taken;
 }
 
-/* Put the cut back: transactions that came meanwhile follow it. A pin that is not needed any more,
- * because theirs is newer, is let go of. */
-static void put_back(struct pgw__checkpointer *c)
+/* What transactions take while d is pinned cannot be recycled, and the file grows by it. A half of
+ * the data that is in use may be taken, or checkpoint_bytes if that is more; counting what is in use
+ * reads the free list, so it is done again when the file has grown by an eighth. */
+static uint64_t measure(struct pgw__checkpointer *c)
 {
-	pgw__cut_merge(&c->running, &c->next);
-	if (c->running.pin)
-		pgw__pin_drop(c->running.pin);
+	uint64_t last = pgw__get64(c->running.meta, PGW__META_LAST_PG), pages, bytes;
+
+	if (last < c->measured + c->measured / 8 || pgw__cut_used(&c->running, &pages))
+		return c->growth;
+	c->measured = last;
+	bytes = pages * c->env->psize / 2;
+	return bytes > c->options.checkpoint_bytes ? bytes : c->options.checkpoint_bytes;
 }
 
-void pgw__checkpoint_run_if(struct pgw__checkpointer *c, uint64_t least)
+void pgw__checkpoint_run(struct pgw__checkpointer *c)
 {
 	const struct pgw__map map = geometry(c->env);
-	bool reduced, done = false;
-	int rc = 0;
+	uint64_t growth;
+	bool reduced;
+	int rc;
 
 	if (c->failed || c->next.txnid == atomic_load(&c->durable))
 		return;
@@ -344,26 +368,19 @@ void pgw__checkpoint_run_if(struct pgw__checkpointer *c, uint64_t least)
 	take_cut(c);
 	pthread_mutex_unlock(&c->lock);
 	reduced = !c->running.incomplete && !pgw__cut_reduce(&c->running, &map, &c->freed);
-	if (!reduced || c->running.bytes >= least) {
-		rc = make_durable(c, reduced);
-		done = !rc;
-	}
+	growth = measure(c);
+	rc = make_durable(c, reduced);
 	pthread_mutex_lock(&c->lock);
+	c->growth = growth;
 	if (rc) {
 		c->failed = pgw__env_fail(c->env, rc);
 		mark_failed(c);
-	} else if (done) {
-		publish(c);
 	} else {
-		put_back(c);
+		publish(c);
 	}
 	pgw__cut_restart(&c->running, 0);
 	c->running_bytes = 0;
+	c->running_taken = 0;
 	c->busy = false;
 	pgw__group_wake(c);
-}
-
-void pgw__checkpoint_run(struct pgw__checkpointer *c)
-{
-	pgw__checkpoint_run_if(c, 0);
 }

@@ -47,6 +47,11 @@ struct pgw__checkpointer {
 	struct pgw__cut next;
 	struct pgw__cut running; /* while busy: of the thread that runs it, but for the pin */
 	uint64_t running_bytes;	 /* of running, at most */
+	uint64_t running_taken;
+	uint64_t growth;	   /* bytes that may be taken before the file has grown enough */
+	uint64_t measured;	   /* last page when growth was set; of who runs the checkpoint */
+	bool full;		   /* it is time for a checkpoint of next */
+	struct pgw_ranges weighed; /* scratch of the writer */
 	bool busy;
 	int failed; /* -errno, then for good */
 
@@ -84,10 +89,6 @@ int pgw__checkpoint_note(struct pgw__checkpointer *c, bool spilled);
 /* Make what is committed durable. The lock is held, and is let go of meanwhile; busy is false, and
  * is again on return. The outcome is in durable and failed; waiters have been woken. */
 void pgw__checkpoint_run(struct pgw__checkpointer *c);
-
-/* As pgw__checkpoint_run, but if the live pages turn out to be less than `least` bytes, nothing is
- * made durable and the cut is put back: now its size is known. */
-void pgw__checkpoint_run_if(struct pgw__checkpointer *c, uint64_t least);
 
 /* group.c: wait until txnid is durable; who finds no checkpoint running runs one. deadline:
  * CLOCK_MONOTONIC ns, or 0. 0; -ETIMEDOUT; -errno: the environment has failed. */

@@ -44,6 +44,7 @@ void pgw__cut_restart(struct pgw__cut *c, uint64_t d)
 	c->first = 0;
 	c->commits = 0;
 	c->bytes = 0;
+	c->taken = 0;
 	c->pin = NULL;
 	c->reused = false;
 	c->incomplete = false;
@@ -54,6 +55,7 @@ static void add(struct pgw__cut *c, uint64_t start, uint64_t len)
 	if (pgw_ranges_add(&c->dirty, start, len))
 		c->incomplete = true;
 	c->bytes += len;
+	c->taken += len;
 }
 
 /* A page that LMDB noted in a writable map. *next: the end of the run before, whose inside is not
@@ -170,21 +172,20 @@ int pgw__cut_reduce(struct pgw__cut *c, const struct pgw__map *map, struct pgw_r
 	return 0;
 }
 
-void pgw__cut_merge(struct pgw__cut *older, struct pgw__cut *newer)
+int pgw__cut_used(const struct pgw__cut *c, uint64_t *pages)
 {
-	if (pgw_ranges_add_all(&newer->dirty, &older->dirty))
-		newer->incomplete = true;
-	newer->incomplete |= older->incomplete;
-	newer->reused |= older->reused;
-	newer->after = older->after;
-	newer->first = older->first;
-	newer->commits += older->commits;
-	newer->bytes += older->bytes;
-	if (newer->txnid <= older->txnid) {
-		newer->txnid = older->txnid;
-		newer->wall = older->wall;
-		newer->pin = older->pin;
-		memcpy(newer->meta, older->meta, sizeof(newer->meta));
-		older->pin = NULL;
-	}
+	uint64_t n = pgw__get64(c->meta, PGW__META_LAST_PG) + 1, free_pages = 0;
+	MDB_val key, data;
+	MDB_cursor *cursor;
+	int rc = mdb_cursor_open(c->pin->txn, FREE_DBI, &cursor);
+
+	if (rc)
+		return -EIO;
+	while (!(rc = mdb_cursor_get(cursor, &key, &data, MDB_NEXT)))
+		free_pages += data.mv_size < sizeof(uint64_t) ? 0 : pgw__get64(data.mv_data, 0);
+	mdb_cursor_close(cursor);
+	if (rc != MDB_NOTFOUND || free_pages > n)
+		return -EIO;
+	*pages = n - free_pages;
+	return 0;
 }

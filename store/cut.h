@@ -41,6 +41,7 @@ struct pgw__cut {
 	    first; /* when the first transaction of the cut was committed, CLOCK_MONOTONIC ns */
 	uint64_t commits;
 	uint64_t bytes;	      /* of dirty, at most: pages may be counted twice */
+	uint64_t taken;	      /* bytes of pages dirtied, also of those that are free again */
 	struct pgw__pin *pin; /* of x */
 	unsigned char meta[PGW__META_SIZE];
 	struct pgw_ranges dirty;
@@ -72,7 +73,7 @@ void pgw__cut_add(
  * holds at least the live pages. */
 int pgw__cut_reduce(struct pgw__cut *c, const struct pgw__map *map, struct pgw_ranges *freed);
 
-/* Give a cut that was reduced and not made durable back to the newer one that follows it. */
-void pgw__cut_merge(struct pgw__cut *older, struct pgw__cut *newer);
+/* Pages in use at the snapshot of the pin, the two meta pages included. 0 or -EIO. */
+int pgw__cut_used(const struct pgw__cut *c, uint64_t *pages);
 
 #endif

@@ -3,10 +3,8 @@
  * relaxed.c - the thread that bounds how much can be lost.
  *
  * It makes a checkpoint when the oldest transaction that is not durable has waited for
- * checkpoint_ms, or when the live pages of all of them come to checkpoint_bytes. How many are live is
- * not known before the free list has been read; what is known is how many were dirtied. So when
- * these come to the bound the cut is weighed: if less than half of the bound is live, it is put back
- * with its real size, and weighed again only after as much has been dirtied anew.
+ * checkpoint_ms, when the live pages of all of them come to checkpoint_bytes, or when the file has
+ * grown by half of the data in it (checkpoint.c).
  *
  * The thread is created with the first transaction that is committed and need not be durable at
  * once; a process that only reads has none. All signals are blocked in it.
@@ -17,8 +15,8 @@
 #include <signal.h>
 #include <time.h>
 
-/* Undurable bytes at which writers wait, in checkpoint_bytes. One is being written out, one is full,
- * one is being filled. */
+/* Writers wait when this many times the bound of live bytes, or of growth, is not durable: one is
+ * being written out, one is full, one is being filled. */
 #define OVERFULL 3
 
 static uint64_t due(const struct pgw__checkpointer *c)
@@ -52,10 +50,8 @@ static void *run(void *arg)
 	while (!c->stop) {
 		if (c->busy || !pending(c))
 			rest(c);
-		else if (pgw__clock_ns(CLOCK_MONOTONIC) >= due(c))
+		else if (c->full || pgw__clock_ns(CLOCK_MONOTONIC) >= due(c))
 			pgw__checkpoint_run(c);
-		else if (c->next.bytes >= c->options.checkpoint_bytes)
-			pgw__checkpoint_run_if(c, c->options.checkpoint_bytes / 2);
 		else
 			rest(c);
 	}
@@ -83,7 +79,7 @@ int pgw__relaxed_poke(struct pgw__checkpointer *c)
 	pthread_mutex_lock(&c->lock);
 	if (!c->thread_started)
 		rc = start(c);
-	else if (c->next.commits == 1 || c->next.bytes >= c->options.checkpoint_bytes)
+	else if (c->next.commits == 1 || c->full)
 		pthread_cond_signal(&c->work);
 	pthread_mutex_unlock(&c->lock);
 	return rc;
@@ -94,7 +90,8 @@ bool pgw__relaxed_overfull(struct pgw__checkpointer *c)
 	bool full;
 
 	pthread_mutex_lock(&c->lock);
-	full = c->running_bytes + c->next.bytes >= OVERFULL * c->options.checkpoint_bytes;
+	full = c->running_bytes + c->next.bytes >= OVERFULL * c->options.checkpoint_bytes ||
+	       c->running_taken + c->next.taken >= OVERFULL * c->growth;
 	pthread_mutex_unlock(&c->lock);
 	return full;
 }

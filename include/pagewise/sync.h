@@ -51,6 +51,9 @@ struct pgw_sync_file {
 	enum pgw_sync_strategy strategy;
 	bool forced;
 	bool no_barrier;    /* the file system has no device behind it (tmpfs): nothing to flush */
+	/* Set by the caller: however many ranges there are, do not sync the whole file instead.
+	 * What else is dirty is not to be written. */
+	bool ranges_only;
 	const char *reason; /* why this strategy; static, one line */
 	const char *fs;	    /* "ext4", ...; static */
 	/* Private: what pgw_sync_remap goes back to once there is a mapping. */
