@@ -157,7 +157,7 @@ PUBLIC int pgw_env_recover(const char *path, unsigned flags, struct pgw_recover_
 	if (!path || (flags & ~(PGW_RECOVER_CHECK | PGW_RECOVER_NOSUBDIR)))
 		return EINVAL;
 	rc = pgw__env_stat(path, open_flags, &st); /* LMDB would make a file where there is none */
-	if (!rc && pgw__env_has_file(NULL, st.st_dev, st.st_ino))
+	if (!rc && pgw__env_by_file(NULL, st.st_dev, st.st_ino))
 		rc = PGW_BUSY;
 	if (!rc)
 		rc = mdb_env_create(&env);

@@ -19,14 +19,16 @@
  * exclusive no process can get in, and the fence is up when it is shared again. A plain LMDB process
  * that was in already could go on writing behind the fence; so there must be none.
  *
- * The owner lock is an open file description lock on a byte of the data file, far behind any data,
- * through LMDB's own descriptor: it ends with the process or with mdb_env_close. It does not rely on
- * the lock file, which people delete. A child made by fork shares it, so it may outlive us there.
+ * The owner lock is an open file description lock on a byte of the data file, far behind any data. It
+ * does not rely on the lock file, which people delete. It has a descriptor of its own, which a child
+ * made by fork closes at once: the lock lives as long as anything refers to the description, and
+ * LMDB's is referred to by a map, which the child keeps.
  */
 #include "attach.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -47,20 +49,23 @@ static struct flock owner_flock(short type)
 	};
 }
 
-int pgw__owner_lock(int fd)
+int pgw__owner_lock(int fd, int *owner)
 {
 	struct flock l = owner_flock(F_WRLCK);
+	char path[32];
+	int own, rc = 0;
 
-	if (!fcntl(fd, F_OFD_SETLK, &l))
-		return 0;
-	return errno == EAGAIN || errno == EACCES ? PGW_BUSY : errno;
-}
-
-void pgw__owner_unlock(int fd)
-{
-	struct flock l = owner_flock(F_UNLCK);
-
-	(void)fcntl(fd, F_OFD_SETLK, &l);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	own = open(path, O_RDWR | O_CLOEXEC);
+	if (own < 0)
+		return errno;
+	if (fcntl(own, F_OFD_SETLK, &l))
+		rc = errno == EAGAIN || errno == EACCES ? PGW_BUSY : errno;
+	if (rc)
+		pgw__sys.close(own);
+	else
+		*owner = own;
+	return rc;
 }
 
 bool pgw__owner_exists(int fd)
@@ -83,10 +88,15 @@ static int lock_file_lock(int fd, short type)
 
 bool pgw__attached_here(const char *path, unsigned flags)
 {
+	struct pgw__checkpointer *c;
+	struct pgw__env *e;
 	struct stat st;
 
-	return pgw__env_any_attached() && !pgw__env_stat(path, flags, &st) &&
-	       pgw__env_has_file(NULL, st.st_dev, st.st_ino);
+	if (!pgw__env_any() || pgw__env_stat(path, flags, &st))
+		return false;
+	e = pgw__env_by_file(NULL, st.st_dev, st.st_ino);
+	c = e ? atomic_load(&e->checkpointer) : NULL;
+	return c && c->pid == getpid();
 }
 
 static int data_fd(const struct pgw__env *e)
@@ -97,6 +107,26 @@ static int data_fd(const struct pgw__env *e)
 static const void *map_start(const struct pgw__env *e)
 {
 	return (const void *)atomic_load_explicit(&e->map_start, memory_order_relaxed);
+}
+
+static void leave_parents_lock(struct pgw__env *e)
+{
+	struct pgw__checkpointer *c = atomic_load(&e->checkpointer);
+
+	if (c && c->owner_fd >= 0)
+		pgw__sys.close(c->owner_fd);
+	if (c)
+		c->owner_fd = -1;
+}
+
+static void in_child(void)
+{
+	pgw__env_each(leave_parents_lock);
+}
+
+static void watch_forks(void)
+{
+	(void)pthread_atfork(NULL, NULL, in_child); /* out of memory: the lock stays shared */
 }
 
 static int possible(struct pgw__env *e, MDB_env *lmdb)
@@ -111,7 +141,7 @@ static int possible(struct pgw__env *e, MDB_env *lmdb)
 		return PGW_NOT_POSSIBLE;
 	if (fstat(data_fd(e), &st))
 		return errno;
-	return pgw__env_has_file(e, st.st_dev, st.st_ino) ? PGW_BUSY : 0;
+	return pgw__env_by_file(e, st.st_dev, st.st_ino) ? PGW_BUSY : 0;
 }
 
 /* Sync the two meta pages. */
@@ -234,6 +264,7 @@ static int attach_as_owner(struct pgw__env *e, struct pgw__checkpointer *c)
 
 int pgw__attach(struct pgw__env *e, MDB_env *lmdb, const struct pgw_env_options *options)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct pgw__checkpointer *c;
 	int rc = possible(e, lmdb);
 
@@ -242,16 +273,13 @@ int pgw__attach(struct pgw__env *e, MDB_env *lmdb, const struct pgw_env_options 
 	c = pgw__checkpoint_create(e, lmdb, options);
 	if (!c)
 		return ENOMEM;
+	pthread_once(&once, watch_forks);
 	rc = -pgw__identity_of(data_fd(e), &c->id);
 	if (!rc)
-		rc = pgw__owner_lock(data_fd(e));
+		rc = pgw__owner_lock(data_fd(e), &c->owner_fd);
+	if (!rc)
+		rc = attach_as_owner(e, c);
 	if (rc) {
-		pgw__checkpoint_destroy(c);
-		return rc;
-	}
-	rc = attach_as_owner(e, c);
-	if (rc) {
-		pgw__owner_unlock(data_fd(e));
 		pgw__checkpoint_destroy(c);
 		return rc;
 	}
@@ -310,13 +338,13 @@ void pgw__detach(struct pgw__env *e)
 
 int pgw__attach_check_plain(struct pgw__env *e)
 {
-	int rc;
+	int rc, owner;
 
 	if (e->psize < PGW__PSIZE_MIN)
 		return 0;
 	if (pgw__fence_of_map(map_start(e), e->psize) == PGW__FENCE_DOWN)
 		return 0;
-	rc = pgw__owner_lock(data_fd(e));
+	rc = pgw__owner_lock(data_fd(e), &owner);
 	if (rc)
 		return rc;
 	/* Its owner died, and the page cache has lived on with us. */
@@ -325,6 +353,6 @@ int pgw__attach_check_plain(struct pgw__env *e)
 		rc = pgw__sync_all(e);
 	if (!rc)
 		rc = lower_fence(e);
-	pgw__owner_unlock(data_fd(e));
+	pgw__sys.close(owner);
 	return -rc;
 }

@@ -26,10 +26,10 @@ int pgw__attach_check_plain(struct pgw__env *e);
  * in a process: closing one would drop the locks of the other. */
 bool pgw__attached_here(const char *path, unsigned flags);
 
-/* The lock that tells one writing process from another. 0, PGW_BUSY, or errno. */
-int pgw__owner_lock(int fd);
-void pgw__owner_unlock(int fd);
-/* Does anybody else have it? */
+/* The lock that tells one writing process from another, on the file of fd. *owner: a descriptor that
+ * has it until it is closed. 0, PGW_BUSY, or errno. */
+int pgw__owner_lock(int fd, int *owner);
+/* Does anybody have it? */
 bool pgw__owner_exists(int fd);
 
 #endif

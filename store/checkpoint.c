@@ -35,6 +35,7 @@
 #include "commit.h"
 #include "fence.h"
 #include "record.h"
+#include "sys.h"
 
 /* Write-out of more than this is started before the digest is computed. */
 #define START_EARLY (UINT64_C(1) << 20)
@@ -90,6 +91,7 @@ struct pgw__checkpointer *pgw__checkpoint_create(
 	c->env = e;
 	c->lmdb = lmdb;
 	c->pid = getpid();
+	c->owner_fd = -1;
 	c->options = *options;
 	c->growth = options->checkpoint_bytes;
 	pgw__cut_init(&c->next);
@@ -104,6 +106,8 @@ void pgw__checkpoint_destroy(struct pgw__checkpointer *c)
 {
 	if (!c)
 		return;
+	if (c->owner_fd >= 0)
+		pgw__sys.close(c->owner_fd);
 	pgw__cut_finish(&c->next);
 	pgw__cut_finish(&c->running);
 	pgw_ranges_finish(&c->freed);

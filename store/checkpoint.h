@@ -33,7 +33,8 @@ struct pgw__checkpointer {
 	/* Constant while attached. */
 	struct pgw__env *env;
 	MDB_env *lmdb;
-	pid_t pid; /* of who attached; in a child nothing here may be used */
+	pid_t pid;    /* of who attached; in a child nothing here may be used */
+	int owner_fd; /* attach.c */
 	struct pgw_env_options options;
 	struct pgw__identity id;
 

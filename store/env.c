@@ -239,7 +239,7 @@ struct pgw__env *pgw__env_by_address(const void *p)
 	return NULL;
 }
 
-bool pgw__env_has_file(const struct pgw__env *except, dev_t dev, ino_t ino)
+struct pgw__env *pgw__env_by_file(const struct pgw__env *except, dev_t dev, ino_t ino)
 {
 	struct pgw__env *e;
 	struct stat st;
@@ -249,9 +249,9 @@ bool pgw__env_has_file(const struct pgw__env *except, dev_t dev, ino_t ino)
 
 		if (e != except && fd >= 0 && !fstat(fd, &st) && st.st_dev == dev &&
 		    st.st_ino == ino)
-			return true;
+			return e;
 	}
-	return false;
+	return NULL;
 }
 
 int pgw__env_stat(const char *path, unsigned flags, struct stat *st)
@@ -312,14 +312,13 @@ bool pgw__env_any(void)
 	return atomic_load_explicit(&list, memory_order_acquire) != NULL;
 }
 
-bool pgw__env_any_attached(void)
+void pgw__env_each(void (*fn)(struct pgw__env *e))
 {
-	const struct pgw__env *e;
+	struct pgw__env *e;
 
 	for (e = atomic_load_explicit(&list, memory_order_acquire); e; e = e->next)
-		if (atomic_load_explicit(&e->checkpointer, memory_order_relaxed))
-			return true;
-	return false;
+		if (atomic_load_explicit(&e->fd, memory_order_acquire) >= 0)
+			fn(e);
 }
 
 void pgw__env_reset_counters(void)

@@ -129,8 +129,9 @@ struct pgw__env *pgw__env_by_lmdb(const MDB_env *lmdb);
 struct pgw__env *pgw__env_by_fd(int fd);
 struct pgw__env *pgw__env_by_address(const void *p);
 
-/* Does another open entry have this file? except: NULL, or one that does not count. */
-bool pgw__env_has_file(const struct pgw__env *except, dev_t dev, ino_t ino);
+/* Another open entry that has this file, or NULL. except: NULL, or one that does not count. In a child
+ * after fork, those of the parent are found too. */
+struct pgw__env *pgw__env_by_file(const struct pgw__env *except, dev_t dev, ino_t ino);
 
 /* Examine the data file of the environment at path. flags: of mdb_env_open. 0 or errno. */
 int pgw__env_stat(const char *path, unsigned flags, struct stat *st);
@@ -141,8 +142,8 @@ void pgw__env_set_map(struct pgw__env *e, const void *start, size_t len);
 /* Was any environment ever opened? */
 bool pgw__env_any(void);
 
-/* Is any environment attached? */
-bool pgw__env_any_attached(void);
+/* Call fn for each entry that is open. */
+void pgw__env_each(void (*fn)(struct pgw__env *e));
 
 /* Start counting anew; in a child after fork. */
 void pgw__env_reset_counters(void);

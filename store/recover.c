@@ -331,10 +331,10 @@ static int recover_found(struct pgw__recovery *rv, struct found *f)
 	}
 	if (fstat(rv->fd, &st))
 		return errno;
-	if (pgw__env_has_file(NULL, st.st_dev, st.st_ino) || pgw__owner_exists(rv->fd))
+	if (pgw__env_by_file(NULL, st.st_dev, st.st_ino) || pgw__owner_exists(rv->fd))
 		return refuse(rv, PGW_BUSY,
-		    "a writing process has it open (or a child that it forked), and its lock file "
-		    "was deleted or the environment is open in this process already");
+		    "a writing process has it open, and its lock file was deleted or the "
+		    "environment is open in this process already");
 	return recover_alone(rv, f);
 }
 
