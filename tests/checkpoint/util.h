@@ -5,7 +5,9 @@
 #ifndef PGW_TESTS_CHECKPOINT_UTIL_H
 #define PGW_TESTS_CHECKPOINT_UTIL_H
 
+#include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

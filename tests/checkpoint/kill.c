@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * kill.c - a writer is killed at any moment, and so is the recovery after it, again and again.
+ *
+ *   test-checkpoint-kill AUDIT [ROUNDS [SEED]]
+ *
+ * A child writes transaction after transaction. Each sets a counter and some keys to its number; the
+ * child notes in shared memory what was committed and what was promised to be durable. Afterwards
+ * the counter c must be at least what was promised, every key must have the value it had at c, and
+ * the auditor (tests/crash) must find nothing.
+ *
+ * Killing a process loses nothing of the page cache. What is lost when it is not trusted is shown by
+ * telling the library that it cannot tell: then recovery restores a record.
+ */
+#include "util.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "../../store/identity.h"
+
+enum { KEYS = 40, COUNTER = 1000, PER_TXN = 3, WRITERS = 3 };
+
+static struct shared {
+	_Atomic uint64_t committed; /* mdb_txn_commit has returned */
+	_Atomic uint64_t promised;  /* durable by then */
+	_Atomic uint64_t ticket;
+} * shared;
+
+static const char *audit;
+static uint64_t seed = 1;
+static unsigned rounds = 12;
+
+static uint64_t random_below(uint64_t n)
+{
+	seed = seed * 6364136223846793005u + 1442695040888963407u;
+	return (seed >> 33) % n;
+}
+
+/* The keys that transaction n sets. */
+static uint32_t key_of(uint64_t n, unsigned i)
+{
+	return (uint32_t)((n * 2654435761u + i * 40503u) >> 7) % KEYS;
+}
+
+static int change(MDB_txn *txn, uint64_t n)
+{
+	char big[9000] = { 0 };
+	MDB_dbi dbi;
+	int rc = mdb_dbi_open(txn, NULL, 0, &dbi);
+
+	memcpy(big, &n, sizeof(n));
+	for (unsigned i = 0; i <= PER_TXN && !rc; i++) {
+		uint32_t key = i < PER_TXN ? key_of(n, i) : COUNTER;
+		/* Sizes vary, so that pages and overflow runs come and go. */
+		size_t size = i < PER_TXN ? 8 + (n * (i + 1) * 977) % (i ? 300 : 8900) : 8;
+		MDB_val k = { sizeof(key), &key }, v = { size, big };
+
+		rc = mdb_put(txn, dbi, &k, &v, 0);
+	}
+	return rc;
+}
+
+static uint64_t counter(MDB_env *env)
+{
+	return get(env, COUNTER);
+}
+
+static void raise_to(_Atomic uint64_t *p, uint64_t n)
+{
+	uint64_t now = atomic_load(p);
+
+	while (now < n && !atomic_compare_exchange_weak(p, &now, n))
+		;
+}
+
+struct life {
+	const char *dir;
+	struct spec spec;
+	MDB_env *env;
+};
+
+static void *write_on(void *arg)
+{
+	struct life *l = arg;
+	int rc = 0;
+
+	while (!rc) {
+		MDB_val k, v;
+		uint32_t key = COUNTER;
+		uint64_t n = 1;
+		MDB_txn *txn;
+		MDB_dbi dbi;
+
+		rc = mdb_txn_begin(l->env, NULL, 0, &txn);
+		if (rc)
+			break;
+		k = (MDB_val){ sizeof(key), &key };
+		rc = mdb_dbi_open(txn, NULL, 0, &dbi);
+		if (!rc && !mdb_get(txn, dbi, &k, &v))
+			n = *(uint64_t *)v.mv_data + 1;
+		if (!rc)
+			rc = change(txn, n);
+		if (rc) {
+			mdb_txn_abort(txn);
+			break;
+		}
+		rc = mdb_txn_commit(txn);
+		if (!rc && l->spec.durability != PGW_DURABILITY_RELAXED)
+			raise_to(&shared->promised, n);
+		if (!rc)
+			raise_to(&shared->committed, n);
+		if (!rc && n % 16 == 0) {
+			rc = mdb_env_sync(l->env, 1);
+			if (!rc)
+				raise_to(&shared->promised, n);
+		}
+	}
+	fprintf(stderr, "writer: %s\n", mdb_strerror(rc));
+	_exit(3);
+}
+
+static int live(void *arg)
+{
+	struct life *l = arg;
+	int rc = try_open(l->dir, l->spec, &l->env);
+	pthread_t thread;
+
+	if (rc) {
+		fprintf(stderr, "open: %s\n", mdb_strerror(rc));
+		return 3;
+	}
+	for (int i = 1; i < WRITERS; i++)
+		if (pthread_create(&thread, NULL, write_on, l))
+			return 3;
+	write_on(l);
+	return 3;
+}
+
+/* Kill the child after some time, if it still runs: true. */
+static bool run_and_kill(int (*body)(void *arg), void *arg, uint64_t max_us)
+{
+	uint64_t us = random_below(max_us);
+	const struct timespec t = { .tv_sec = (time_t)(us / 1000000),
+		.tv_nsec = (long)(us % 1000000) * 1000 };
+	int status;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (!pid)
+		_exit(body(arg));
+	nanosleep(&t, NULL);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (WIFEXITED(status))
+		assert_int_equal(WEXITSTATUS(status), 0);
+	return WIFSIGNALED(status);
+}
+
+static int recovers(void *arg)
+{
+	int rc = pgw_env_recover(arg, 0, NULL);
+
+	if (rc)
+		fprintf(stderr, "recover: %s\n", mdb_strerror(rc));
+	return rc ? 3 : 0;
+}
+
+/* What is in the file is what transaction c left. */
+static void check_content(MDB_env *env, uint64_t c)
+{
+	uint64_t expected[KEYS] = { 0 };
+
+	for (uint64_t n = 1; n <= c; n++)
+		for (unsigned i = 0; i < PER_TXN; i++)
+			expected[key_of(n, i)] = n;
+	for (uint32_t k = 0; k < KEYS; k++)
+		assert_int_equal(get(env, k), expected[k]);
+}
+
+static void check(const char *dir, struct spec s, bool trusted)
+{
+	uint64_t c, promised = atomic_load(trusted ? &shared->committed : &shared->promised);
+	MDB_env *env;
+
+	OK(pgw_env_recover(dir, 0, NULL));
+	if (run("%s %s", audit, data_file(dir)))
+		fail_msg("the auditor complains: %s %s", audit, data_file(dir));
+	s.durability = PGW_DURABILITY_STRICT;
+	env = open_env(dir, s);
+	c = counter(env);
+	if (c < promised)
+		fail_msg("transaction %lu is found, %lu was promised", c, promised);
+	check_content(env, c);
+	mdb_env_close(env);
+	/* What is there now is durable. */
+	atomic_store(&shared->committed, c);
+	atomic_store(&shared->promised, c);
+}
+
+static int (*examine)(int fd, struct pgw__identity *out);
+
+static int no_unique_mount(int fd, struct pgw__identity *out)
+{
+	int rc = examine(fd, out);
+
+	if (!rc)
+		out->mount = 0;
+	return rc;
+}
+
+static void kill_again_and_again(const char *dir, struct spec s, bool trusted)
+{
+	struct life l = { .dir = dir, .spec = s };
+
+	print_message("%s%s, page cache %s, seed %lu\n", pgw_durability_name(s.durability),
+	    s.flags & MDB_WRITEMAP ? ", writemap" : "", trusted ? "trusted" : "not trusted", seed);
+	atomic_store(&shared->committed, 0);
+	atomic_store(&shared->promised, 0);
+	pgw__identity_of = trusted ? examine : no_unique_mount;
+	mdb_env_close(open_env(dir, s)); /* a file that can be recovered */
+	for (unsigned i = 0; i < rounds; i++) {
+		run_and_kill(live, &l, 60000);
+		for (int again = 0; again < 3; again++)
+			if (!run_and_kill(recovers, (void *)dir, 3000))
+				break;
+		check(dir, s, trusted);
+	}
+	pgw__identity_of = examine;
+}
+
+static bool cache_can_be_trusted(const char *dir)
+{
+	struct pgw__identity id;
+	FILE *f = fopen(data_file(dir), "w");
+	bool can;
+
+	assert_non_null(f);
+	assert_int_equal(examine(fileno(f), &id), 0);
+	can = id.mount;
+	fclose(f);
+	unlink(data_file(dir));
+	return can;
+}
+
+static void in_mode(const char *dir, enum pgw_durability d, unsigned flags)
+{
+	struct spec s = { .durability = d, .flags = flags, .checkpoint_ms = 5 };
+
+	kill_again_and_again(dir, s, false);
+	OK(run("rm -f %s/*", dir));
+	if (cache_can_be_trusted(dir))
+		kill_again_and_again(dir, s, true);
+	else
+		print_message("no unique mount ids here: the page cache is never trusted\n");
+}
+
+static void group(void **state)
+{
+	in_mode(*state, PGW_DURABILITY_GROUP, 0);
+}
+
+static void group_writemap(void **state)
+{
+	in_mode(*state, PGW_DURABILITY_GROUP, MDB_WRITEMAP);
+}
+
+static void relaxed(void **state)
+{
+	in_mode(*state, PGW_DURABILITY_RELAXED, 0);
+}
+
+static void relaxed_writemap(void **state)
+{
+	in_mode(*state, PGW_DURABILITY_RELAXED, MDB_WRITEMAP);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(group),
+		TEST(group_writemap),
+		TEST(relaxed),
+		TEST(relaxed_writemap),
+	};
+
+	if (argc < 2) {
+		fputs("usage: test-checkpoint-kill AUDIT [ROUNDS [SEED]]\n", stderr);
+		return 2;
+	}
+	audit = argv[1];
+	if (argc > 2)
+		rounds = (unsigned)atoi(argv[2]);
+	if (argc > 3)
+		seed = strtoull(argv[3], NULL, 0);
+	examine = pgw__identity_of;
+	shared =
+	    mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+		return 1;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
