@@ -15,6 +15,14 @@
 #include "../../store/fence.h"
 #include "../../store/record.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+#define ADDRESS_SANITIZER 1
+#elif defined(__has_feature)
+#define ADDRESS_SANITIZER __has_feature(address_sanitizer)
+#else
+#define ADDRESS_SANITIZER 0
+#endif
+
 static uint64_t seed = 1;
 
 static uint64_t random_below(uint64_t n)
@@ -184,6 +192,10 @@ static void of_spilled_pages(void **state)
 	MDB_dbi dbi;
 
 	(void)state;
+	if (ADDRESS_SANITIZER) {
+		print_message("LMDB 0.9.24 leaks its list of spilled pages\n");
+		skip();
+	}
 	if (!mkdtemp(dir)) {
 		print_message("no /dev/shm to write 1 GB to\n");
 		skip();

@@ -99,8 +99,10 @@ static void *write_on(void *arg)
 			break;
 		k = (MDB_val){ sizeof(key), &key };
 		rc = mdb_dbi_open(txn, NULL, 0, &dbi);
-		if (!rc && !mdb_get(txn, dbi, &k, &v))
-			n = *(uint64_t *)v.mv_data + 1;
+		if (!rc && !mdb_get(txn, dbi, &k, &v)) {
+			memcpy(&n, v.mv_data, sizeof(n));
+			n++;
+		}
 		if (!rc)
 			rc = change(txn, n);
 		if (rc) {
