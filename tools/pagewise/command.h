@@ -22,6 +22,9 @@ enum {
 /* A subcommand: argv[0] is its name, getopt is reset. Returns the exit code of the process. */
 int command_probe(int argc, char **argv);
 int command_run(int argc, char **argv);
+/* Where the store is built. */
+int command_recover(int argc, char **argv);
+int command_stat(int argc, char **argv);
 
 /* "pagewise: " and the message, on standard error, with a newline. */
 __attribute__((format(printf, 1, 2))) void complain(const char *format, ...);
