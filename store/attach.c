@@ -336,6 +336,27 @@ void pgw__detach(struct pgw__env *e)
 	pgw__checkpoint_destroy(c);
 }
 
+/* A process that ends without mdb_env_close, as many do: make its files plain if nobody is at work on
+ * them. Nothing is freed, other threads may still be running; the gate stays shut for them. What is
+ * not possible now is done by the next process that opens the file. */
+static void close_at_exit(struct pgw__env *e)
+{
+	struct pgw__checkpointer *c = atomic_load(&e->checkpointer);
+
+	if (!c || c->pid != getpid() || pthread_mutex_trylock(&e->gate))
+		return;
+	/* exit may have been called by a signal handler, in the middle of anything. */
+	if (pthread_mutex_trylock(&c->lock))
+		return;
+	pthread_mutex_unlock(&c->lock);
+	make_plain(e, c);
+}
+
+__attribute__((destructor)) static void at_exit(void)
+{
+	pgw__env_each(close_at_exit);
+}
+
 int pgw__attach_check_plain(struct pgw__env *e)
 {
 	int rc, owner;

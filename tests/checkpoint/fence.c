@@ -275,6 +275,40 @@ static void a_killed_owner_leaves_the_fence_and_recovery_lowers_it(void **state)
 	assert_int_equal(pgw_env_recover(*state, 64, &r), EINVAL);
 }
 
+static int exits(const char *dir, int in, int out)
+{
+	MDB_env *env;
+	MDB_txn *txn;
+	bool writing = access(dir, F_OK); /* "dir/" and a file that is not there */
+	char path[256];
+
+	snprintf(path, sizeof(path), "%.*s", (int)strcspn(dir, "/"), dir);
+	if (try_open(path, (struct spec){ .durability = PGW_DURABILITY_RELAXED }, &env) ||
+	    try_put(env, 1, 7, NULL))
+		return 1;
+	if (writing && mdb_txn_begin(env, NULL, 0, &txn))
+		return 1;
+	pause_until_told(in, out);
+	exit(0);
+}
+
+static void a_process_that_just_exits_lowers_the_fence(void **state)
+{
+	char busy[256];
+	struct pgw_recover_report r;
+
+	assert_int_equal(finish(start(exits, *state), 0), 0);
+	assert_false(is_fenced(*state));
+	assert_int_equal(in_child(reads, *state), 0);
+
+	/* In the middle of a transaction it cannot. */
+	snprintf(busy, sizeof(busy), "%s/nothing", (char *)*state);
+	assert_int_equal(finish(start(exits, busy), 0), 0);
+	assert_true(is_fenced(*state));
+	assert_int_equal(pgw_env_recover(*state, 0, &r), 0);
+	assert_int_equal(in_child(reads, *state), 0);
+}
+
 /* ---- fork ---- */
 
 static int closes_what_it_inherited(void *arg)
@@ -408,6 +442,7 @@ int main(void)
 		TEST(others_must_not_have_it_open),
 		TEST(a_dead_owner_is_succeeded),
 		TEST(a_killed_owner_leaves_the_fence_and_recovery_lowers_it),
+		TEST(a_process_that_just_exits_lowers_the_fence),
 		TEST(a_child_does_not_matter),
 		TEST(copies_are_plain),
 		TEST(a_raw_copy_is_refused_and_left_alone),
