@@ -271,7 +271,7 @@ static bool find_snapshot(struct audit *a, size_t len, struct fmt_meta *out)
 	for (int i = 0; i < 2; i++)
 		r->meta_txnid[i] = r->meta_ok[i] ? m[i].txnid : 0;
 	r->slot = choose_meta(a, m);
-	if (r->slot < 0)
+	if (r->slot < 0 || !a->psize)
 		return false;
 	*out = m[r->slot];
 	/* Both slots of a new file are transaction 0. */
@@ -299,7 +299,7 @@ static bool listed(const char *const *list, struct audit_bytes name)
 {
 	for (; list && *list; list++) {
 		if (!strcmp(*list, "*") ||
-		    (strlen(*list) == name.n && !memcmp(*list, name.p, name.n)))
+		    (strlen(*list) == name.n && (!name.n || !memcmp(*list, name.p, name.n))))
 			return true;
 	}
 	return false;

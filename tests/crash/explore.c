@@ -541,17 +541,11 @@ static int explore(struct explorer *x)
 	return found == planted ? 0 : 1;
 }
 
-int main(int argc, char **argv)
+/* In a folder of its own, which is removed. */
+static int explore_in_memory(struct explorer *x)
 {
-	struct explorer *x = calloc(1, sizeof(*x));
 	int rc;
 
-	if (!x || !(x->image = malloc(FILE_MAX_BYTES))) {
-		fputs("explore: out of memory\n", stderr);
-		return 1;
-	}
-	if (!parse(argc, argv, &x->opt))
-		return wrong_use();
 	snprintf(x->dir, sizeof(x->dir), "%s/explore-XXXXXX",
 	    access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
 	if (!mkdtemp(x->dir)) {
@@ -567,7 +561,20 @@ int main(int argc, char **argv)
 	unlink(x->path);
 	unlink(x->lock_path);
 	rmdir(x->dir);
-	free(x->image);
+	return rc;
+}
+
+int main(int argc, char **argv)
+{
+	struct explorer *x = calloc(1, sizeof(*x));
+	int rc = 1;
+
+	if (x && (x->image = malloc(FILE_MAX_BYTES)))
+		rc = parse(argc, argv, &x->opt) ? explore_in_memory(x) : wrong_use();
+	else
+		fputs("explore: out of memory\n", stderr);
+	if (x)
+		free(x->image);
 	free(x);
 	return rc;
 }

@@ -35,6 +35,7 @@
 	X(mdb_strerror)
 
 static struct {
+/* A member has the name: no parentheses. NOLINTNEXTLINE(bugprone-macro-parentheses) */
 #define X(name) __typeof__(&name) name;
 	STOCK_FUNCTIONS(X)
 #undef X

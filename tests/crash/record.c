@@ -104,6 +104,7 @@ static bool file_offset(const void *addr, uint64_t *off)
 	while (f && !found && fgets(line, sizeof(line), f)) {
 		unsigned long ino, at;
 
+		/* The kernel writes these lines. NOLINTNEXTLINE(cert-err34-c) */
 		if (sscanf(line, "%lx-%lx %*s %lx %*s %lu", &start, &end, &at, &ino) == 4 &&
 		    a >= start && a < end) {
 			found = ino == file.st_ino;

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -215,18 +216,19 @@ static const char *check_page(int fd, uint64_t page, uint64_t seq)
 
 int pages_check(const char *path)
 {
-	unsigned long long page, seq;
+	char line[64], *rest;
 	int fd = open(path, O_RDONLY | O_CLOEXEC), bad = 0;
 
 	if (fd < 0) {
 		printf("the file is not there: %s\n", strerror(errno));
 		return 1;
 	}
-	while (scanf("%llu %llu", &page, &seq) == 2) {
+	while (fgets(line, sizeof(line), stdin)) {
+		uint64_t page = strtoull(line, &rest, 10), seq = strtoull(rest, NULL, 10);
 		const char *why = check_page(fd, page, seq);
 
 		if (why && !bad++)
-			printf("page %llu of round %llu %s\n", page, seq, why);
+			printf("page %" PRIu64 " of round %" PRIu64 " %s\n", page, seq, why);
 	}
 	close(fd);
 	if (bad > 1)
