@@ -33,8 +33,8 @@ static const struct {
 };
 
 _Atomic uint64_t pgw__option_values[PGW_ALLOC_OPTION_COUNT] = {
-	[PGW_ALLOC_PENDING] = 4 * MIB,
-	[PGW_ALLOC_SHARE] = 3,
+	[PGW_ALLOC_PENDING] = 5 * MIB / 2,
+	[PGW_ALLOC_SHARE] = 2,
 	[PGW_ALLOC_RANGES] = 8192,
 	[PGW_ALLOC_AGE] = 100,
 	[PGW_ALLOC_CLEAN] = GIB,

@@ -132,12 +132,13 @@ static int carve(struct pgw__pool *p, struct pgw__extent *e, struct pgw_range r)
  * wrong, take one that is large enough wherever it starts. */
 #define ALIGN_TRIES 8
 
-bool pgw__pool_fit(struct pgw__pool *p, uint64_t size, uint64_t align, uint64_t *start)
+bool pgw__pool_fit(
+    struct pgw__pool *p, uint64_t size, uint64_t align, uint64_t rest, uint64_t *start)
 {
 	struct pgw__extent key = { .len = size };
 	struct pgw__extent *e = RB_NFIND(pgw__extent_size_tree, &p->by_size, &key);
 
-	for (int tries = 0; e; tries++) {
+	for (int tries = 0; e && e->len - size <= rest; tries++) {
 		uint64_t at = (e->start + align - 1) & ~(align - 1);
 
 		if (at >= e->start && at - e->start <= e->len - size) {

@@ -40,9 +40,10 @@ int pgw__pool_add(struct pgw__pool *p, struct pgw__extent *e);
 void pgw__pool_remove(struct pgw__pool *p, struct pgw__extent *e);
 
 /* Take size bytes aligned to align (a power of two) from the smallest range that has them, at its
- * lowest address; of equal ranges the lowest. false if there is none (or no extent to split with).
- */
-bool pgw__pool_fit(struct pgw__pool *p, uint64_t size, uint64_t align, uint64_t *start);
+ * lowest address; of equal ranges the lowest. A range of which more than rest bytes would be left
+ * over does not count (UINT64_MAX: all do). false if there is none (or no extent to split with). */
+bool pgw__pool_fit(
+    struct pgw__pool *p, uint64_t size, uint64_t align, uint64_t rest, uint64_t *start);
 
 /* How many bytes from addr on are in the pool without a gap. */
 uint64_t pgw__pool_run(struct pgw__pool *p, uint64_t addr);

@@ -27,7 +27,7 @@
 
 /* The thread cannot keep up when this many times the limit is pending; then each thread that frees
  * helps with a batch. */
-#define HARD	       4
+#define HARD	       2
 #define HELP_RANGES    128
 #define STACK_BYTES    (64u << 10)
 #define RETRY_AFTER_MS 1000
@@ -52,10 +52,9 @@ static void purge_or_sleep(bool *idle)
 	uint64_t now = pgw__now_ms();
 
 	if (pgw__space_over(&v)) {
-		/* Down to half, so that what was freed last can still be reused. All of it if it is
-		 * not much but in too many pieces. */
+		/* All of it: what is left would only make the next call a smaller one. */
 		pgw__space_unlock();
-		pgw__purge_all(v.limit / 2, v.pending_bytes > v.limit ? 0 : UINT64_MAX);
+		pgw__purge_all(0, UINT64_MAX);
 	} else if (v.pending_ranges && v.oldest_ms + age <= now) {
 		/* With it goes what would be due soon: fewer, larger batches. */
 		pgw__space_unlock();
@@ -158,8 +157,7 @@ void pgw__purger_notice(const struct pgw__space_view *v)
 		return;
 	}
 	if (over) {
-		pgw__purge_inline(
-		    v->limit / 2, v->pending_bytes > v->limit ? 0 : UINT64_MAX, SIZE_MAX);
+		pgw__purge_inline(0, UINT64_MAX, SIZE_MAX);
 	} else if (!pgw__option(PGW_ALLOC_THREAD) || atomic_load(&retry_ms)) {
 		uint64_t now = pgw__now_ms(), age = pgw__option(PGW_ALLOC_AGE);
 

@@ -29,6 +29,12 @@
  * it, so it gets memory that costs nothing until then. */
 #define ZERO_BY_HAND (UINT64_C(256) << 10)
 
+/* A pending range serves a request of its own size, or of a sixteenth less. To cut up larger ones
+ * saves more faults, but moves the ends of blocks about: the slack at the end of each, which its
+ * last owner had never touched, becomes pages that the owner before had (docs/design.md has the
+ * figures). */
+#define PENDING_REST 16
+
 /* Fresh address space comes in pieces that grow with the process, as a sixteenth of what jemalloc
  * holds, so that mmap calls and mappings stay few. */
 #define CHUNK_SHARE 16
@@ -220,14 +226,16 @@ static void add(enum state s, struct pgw_range r)
 		abort();
 }
 
-/* Pools in the order in which they may serve a request. Resident memory first. */
-static bool take_fit(
-    const enum state *order, size_t n, uint64_t size, uint64_t align, struct piece *got)
+/* From the first of n pools that has it. */
+static bool take_fit(const enum state *order, size_t n, uint64_t size, uint64_t align,
+    uint64_t pending_rest, struct piece *got)
 {
 	for (size_t i = 0; i < n; i++) {
+		uint64_t rest = order[i] == PENDING ? pending_rest : UINT64_MAX;
+
 		got->from = order[i];
 		got->r.len = size;
-		if (pgw__pool_fit(&space.pool[order[i]], size, align, &got->r.start))
+		if (pgw__pool_fit(&space.pool[order[i]], size, align, rest, &got->r.start))
 			return true;
 	}
 	return false;
@@ -239,11 +247,12 @@ static bool fit(uint64_t size, uint64_t align, bool zero, struct piece *got)
 	static const enum state small_zero[] = { PENDING, CLEAN, STALE };
 	static const enum state large_zero[] = { CLEAN };
 
+	/* Resident memory first. */
 	if (!zero)
-		return take_fit(any, 3, size, align, got);
+		return take_fit(any, 3, size, align, size / PENDING_REST, got);
 	if (size <= ZERO_BY_HAND)
-		return take_fit(small_zero, 3, size, align, got);
-	return take_fit(large_zero, 1, size, align, got);
+		return take_fit(small_zero, 3, size, align, size / PENDING_REST, got);
+	return take_fit(large_zero, 1, size, align, 0, got);
 }
 
 /* Take what lies at r, from its start on, out of the pools. Returns the number of pieces. */
@@ -472,14 +481,15 @@ static void *alloc_fresh(uint64_t size, uint64_t align)
 	return (void *)at;
 }
 
-/* by_hand: zeroes are wanted of much memory, and must be written. */
-static bool alloc_pooled(uint64_t size, uint64_t align, bool zero, bool by_hand, struct piece *got)
+/* pressed: nothing more can be mapped, so that anything will do, and zeroes are written by hand. */
+static bool alloc_pooled(uint64_t size, uint64_t align, bool zero, bool pressed, struct piece *got)
 {
 	static const enum state dirty[] = { STALE, PENDING };
 	bool ok;
 
 	lock();
-	ok = by_hand ? take_fit(dirty, 2, size, align, got) : fit(size, align, zero, got);
+	ok = pressed ? take_fit(dirty, 2, size, align, UINT64_MAX, got)
+		     : fit(size, align, zero, got);
 	if (ok)
 		serve(got->from, size);
 	unlock();

@@ -145,7 +145,8 @@ static void try_fit(void)
 	size_t n = 1 + (size_t)rand() % 12, expected = best(n);
 	uint64_t start;
 
-	assert_int_equal(pgw__pool_fit(&pool, n * PAGE, PAGE, &start), expected < PAGES);
+	assert_int_equal(
+	    pgw__pool_fit(&pool, n * PAGE, PAGE, UINT64_MAX, &start), expected < PAGES);
 	if (expected == PAGES)
 		return;
 	assert_int_equal(start, at(expected));
@@ -159,7 +160,7 @@ static void try_fit_aligned(void)
 	size_t page;
 
 	/* It may give up early, but must not take what is not there. */
-	if (!pgw__pool_fit(&pool, n * PAGE, align * PAGE, &start)) {
+	if (!pgw__pool_fit(&pool, n * PAGE, align * PAGE, UINT64_MAX, &start)) {
 		assert_true(best(n + align) == PAGES);
 		return;
 	}
@@ -244,6 +245,20 @@ static void splitting_keeps_the_place_in_the_queue(void **state)
 	assert_int_equal(TAILQ_NEXT(pgw__pool_oldest(&pool), queue)->start, at(14));
 }
 
+static void what_would_be_left_over(void **state)
+{
+	uint64_t start;
+
+	(void)state;
+	add(10, 9);
+	add(30, 6);
+	assert_false(pgw__pool_fit(&pool, 4 * PAGE, PAGE, PAGE, &start));
+	assert_true(pgw__pool_fit(&pool, 4 * PAGE, PAGE, 2 * PAGE, &start));
+	assert_int_equal(start, at(30));
+	assert_true(pgw__pool_fit(&pool, 9 * PAGE, PAGE, 0, &start));
+	assert_int_equal(start, at(10));
+}
+
 static int no_memory(void *addr, size_t len, int prot, int flags, void **out)
 {
 	(void)addr, (void)len, (void)prot, (void)flags, (void)out;
@@ -267,7 +282,7 @@ static void no_extent_to_split_with(void **state)
 	mark(0, 1, false);
 	check();
 	/* The aligned place in 1..8 is 4: that leaves something on both sides. */
-	assert_false(pgw__pool_fit(&pool, PAGE, 4 * PAGE, &start));
+	assert_false(pgw__pool_fit(&pool, PAGE, 4 * PAGE, UINT64_MAX, &start));
 	check();
 	pgw__sys = pgw__sys_real;
 }
@@ -291,6 +306,7 @@ int main(void)
 		cmocka_unit_test_setup(random_operations, set_up),
 		cmocka_unit_test_setup(oldest_is_the_one_left_alone, set_up),
 		cmocka_unit_test_setup(splitting_keeps_the_place_in_the_queue, set_up),
+		cmocka_unit_test_setup(what_would_be_left_over, set_up),
 		cmocka_unit_test_setup(no_extent_to_split_with, set_up),
 		cmocka_unit_test_setup(many, set_up),
 	};

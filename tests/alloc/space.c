@@ -197,6 +197,23 @@ static void large_zero_avoids_pending(void **state)
 	assert_int_equal(stats().zeroed_bytes, MIB);
 }
 
+/* A pending range is not cut up for a much smaller request, unless there is nothing else. */
+static void pending_is_not_cut_up(void **state)
+{
+	unsigned char *a = dirty(64 * PAGE);
+	bool zero;
+
+	(void)state;
+	give(a, 64 * PAGE);
+	assert_ptr_not_equal(get(32 * PAGE, PAGE, false, &zero), a);
+	assert_ptr_equal(get(61 * PAGE, PAGE, false, &zero), a);
+	give(a, 61 * PAGE);
+	sim.map_limit = 1;
+	while (get(8 * PAGE, PAGE, false, &zero) != a)
+		;
+	assert_int_equal(stats().reclaims, 0);
+}
+
 static void purged_becomes_clean(void **state)
 {
 	unsigned char *a = dirty(4 * PAGE);
@@ -566,6 +583,7 @@ int main(void)
 		cmocka_unit_test_setup(pending_serves_first, set_up),
 		cmocka_unit_test_setup(zero_is_honoured_from_pending, set_up),
 		cmocka_unit_test_setup(large_zero_avoids_pending, set_up),
+		cmocka_unit_test_setup(pending_is_not_cut_up, set_up),
 		cmocka_unit_test_setup(purged_becomes_clean, set_up),
 		cmocka_unit_test_setup(refused_becomes_stale, set_up),
 		cmocka_unit_test_setup(one_bad_range, set_up),
