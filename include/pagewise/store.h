@@ -13,12 +13,12 @@
  * - A failed sync is final: the commit (or mdb_env_sync) returns the error, and from then on write
  *   transactions of the environment fail with MDB_PANIC and mdb_env_sync with the same error. A
  *   later sync could succeed although the kernel has dropped the data. Reading, and so
- *   mdb_env_copy, still works unless it was a meta page that failed (LMDB then turns down readers
- * as well). What commits that sync had acknowledged is durable, and the environment can be opened
+ *   mdb_env_copy, still works unless it was a meta page that failed (LMDB then turns down readers,
+ *   too). What commits that sync had acknowledged is durable, and the environment can be opened
  *   again once the cause is gone. Not so if transactions were outstanding that had not been synced
  *   (MDB_NOSYNC): they may be lost for good, however intact they look; copy the environment then.
- * - A commit that finds the disk full returns ENOSPC (liblmdb: EIO) and the environment stays
- * usable (without MDB_WRITEMAP; with it the kernel sends SIGBUS, as ever).
+ * - A commit that finds the disk full returns ENOSPC (liblmdb: EIO), and the environment stays
+ *   usable (without MDB_WRITEMAP; with it the kernel sends SIGBUS, as ever).
  *
  * Beyond that, an environment can be given another durability than LMDB's: see enum pgw_durability.
  *
