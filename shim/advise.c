@@ -11,11 +11,12 @@
  *      madvise that returned 0, or by the byte count of a process_madvise, which counts runs in
  *      order and stops at the first it cannot do.
  *  A2  Whatever process_madvise answers, the run where it stopped is given to madvise, whose errno
- *      is about that run alone. If that run was joined from several members, each gets its own
- * call. A3  If madvise then takes the run, the quarrel is with the call, not with the range. Some
- * answers settle that at once (ENOSYS, a filter's EPERM, 0 bytes of many); others may be a race
- * with another thread that locks or maps memory, and only count after a few. A4  Every turn of the
- * loop disposes of at least one run, or of the vectored route: it ends whatever the kernel answers.
+ *      is about that run alone. If that run was joined from several members, each gets its own call.
+ *  A3  If madvise then takes the run, the quarrel is with the call, not with the range. Some answers
+ *      settle that at once (ENOSYS, a filter's EPERM, 0 bytes of many); others may be a race with
+ *      another thread that locks or maps memory, and only count after a few.
+ *  A4  Every turn of the loop disposes of at least one run, or of the vectored route: it ends
+ *      whatever the kernel answers.
  */
 #include <pagewise/advise.h>
 

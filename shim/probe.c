@@ -10,8 +10,8 @@
  *  I1  A decision, once published, moves to the right only: a probe publishes over "unknown" and
  *      nothing else, pgw__downgrade and pgw__use_pidfd check what they replace.
  *  I2  Two threads may probe at once; each works on pages of its own, the first publishes.
- *  I3  What could not be probed for want of memory or descriptors is not published, but asked
- * again. I4  A success is believed only if
+ *  I3  What could not be probed for want of memory or descriptors is not published, but asked again.
+ *  I4  A success is believed only if
  *      - the return value is the sum of what was asked,
  *      - the effect is there, where it can be seen, and the pages beside are as they were, and
  *      - a request that no kernel grants (a misaligned range) is refused: so that a filter which

@@ -5,12 +5,12 @@
  * What holds for every strategy:
  *
  *  S1  A success means that a barrier succeeded after every page of the ranges had been written:
- * the barrier is always the last call, and it covers pages of the ranges. S2  write-out is started
- * for all ranges before any is waited for, and every one is waited for before the barrier. The
- * barrier alone waits for the pages it covers and for nothing else (docs/design.md has the power
- * cuts that show it). S3  The first failure ends it. Nothing later is called, and nothing is tried
- * again: after EIO the kernel may count the dirty pages as clean, and a second try would succeed
- * and prove nothing.
+ *      the barrier is always the last call, and it covers pages of the ranges.
+ *  S2  writeout starts the write-out of all ranges before it waits for any, and waits for every one
+ *      before the barrier. The barrier alone waits for the pages it covers and for nothing else
+ *      (docs/design.md has the power cuts that show it).
+ *  S3  The first failure ends it. Nothing later is called, and nothing is tried again: after EIO the
+ *      kernel may count the dirty pages as clean, and a second try would succeed and prove nothing.
  */
 #include <pagewise/sync.h>
 
