@@ -18,6 +18,11 @@ TEST_SUITES = {"shim", "alloc", "store"}
 SHORT_TEST_SUITES = {"shim"}
 # Their kernel is a simulated one, so that the guest's changes nothing; emulated, they take minutes.
 SIMULATED = {"alloc/faults", "alloc/threads", "store/test_crash", "store/test_faults"}
+# Many threads or processes at once, which an emulated guest takes minutes for: run where KVM works.
+SLOW_EMULATED = {
+    f"alloc/survive-{x}"
+    for x in ("fork-threads", "fork-deep", "vfork-exec", "many-short-threads", "exit-while-purging", "signals")
+} | {"store/test_threads"}
 # Libraries that programs load when they need them, so that ldd does not name them.
 DLOPENED = ["libgcc_s.so.1", "libjemalloc.so.2", "liblmdb.so.0"]
 SKIP = 77
@@ -54,11 +59,12 @@ def is_elf(path):
 def unit_tests(build, wanted):
     """(tests, left out): the build's test programs that need nothing but a kernel.
 
-    Scripts are left out, since the guest has no interpreters, and SIMULATED. [{name, argv, env, seconds}]"""
+    Scripts are left out, since the guest has no interpreters, and what is listed above. [{name, argv, env, seconds}]"""
     text = subprocess.run(
         [guest.need("meson", "meson"), "introspect", "--tests", build], check=True, capture_output=True, text=True
     ).stdout
     tests, left_out = [], []
+    unfit = SIMULATED if guest.kvm_usable() else SIMULATED | SLOW_EMULATED
     for t in json.loads(text):
         suites = {s.split(":")[-1] for s in t["suite"]}
         if not suites & wanted:
@@ -66,7 +72,7 @@ def unit_tests(build, wanted):
         name = f"{sorted(suites & wanted)[0]}/{t['name']}"
         # Paths of the build are relative to it, the guest's tests run elsewhere.
         argv = [str(build / a) if (build / a).is_file() else a for a in t["cmd"]]
-        if name in SIMULATED or not argv[0].startswith(f"{build}/") or not is_elf(argv[0]):
+        if name in unfit or not argv[0].startswith(f"{build}/") or not is_elf(argv[0]):
             left_out.append(name)
             continue
         env = {k: v for k, v in t["env"].items() if k != "LD_LIBRARY_PATH"}

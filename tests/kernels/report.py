@@ -223,5 +223,5 @@ def markdown(rows):
             parts.append(f"\n## {title}\n\n" + "\n".join(f"* {x}" for x in lines))
     left_out = sorted({x for r in ran(rows) for x in r["left_out"]})
     if left_out:
-        parts.append("\nNot run in the guests, being scripts or having a simulated kernel: " + ", ".join(left_out) + ".")
+        parts.append("\nNot run in these guests (scripts; a simulated kernel; too slow without KVM): " + ", ".join(left_out) + ".")
     return "\n".join(parts)
