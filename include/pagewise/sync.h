@@ -50,7 +50,7 @@ struct pgw_sync_file {
 	uint64_t map_len; /* bytes */
 	enum pgw_sync_strategy strategy;
 	bool forced;
-	bool no_barrier;    /* the file system has no device behind it (tmpfs): nothing to flush */
+	bool no_barrier; /* the file system has no device behind it (tmpfs): nothing to flush */
 	/* Set by the caller: however many ranges there are, do not sync the whole file instead.
 	 * What else is dirty is not to be written. */
 	bool ranges_only;
