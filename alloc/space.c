@@ -40,6 +40,10 @@
 #define CHUNK_SHARE 16
 #define CHUNK_MAX   (UINT64_C(64) << 20)
 
+/* The share of pending memory stops growing here: what jemalloc holds may be sparse, and a batch of
+ * more is no better. */
+#define SHARE_MAX (UINT64_C(64) << 20)
+
 /* A request for one place may be served from so many ranges that lie there side by side. */
 #define PIECES_MAX 8
 
@@ -283,8 +287,8 @@ static size_t take_at(struct pgw_range r, struct piece *got)
 static int map_at(struct pgw_range r)
 {
 	void *p;
-	int err = pgw__sys.map_anon(
-	    (void *)r.start, r.len, PROT_READ | PROT_WRITE, MAP_FIXED_NOREPLACE, &p);
+	int err = pgw__sys.map_anon((void *)r.start, r.len, PROT_READ | PROT_WRITE,
+	    MAP_FIXED_NOREPLACE | MAP_NORESERVE, &p);
 
 	if (err)
 		return err;
@@ -443,17 +447,18 @@ uint64_t pgw__space_reclaim(void)
 	return got;
 }
 
-/* A chunk, or if that is too much, what is needed. */
+/* A chunk, or if that is too much, what is needed. Without reservation, as jemalloc does it: under
+ * heuristic overcommit a sparse block may be larger than memory. */
 static int map_fresh(uint64_t need, uint64_t *chunk, void **p)
 {
 	int prot = PROT_READ | PROT_WRITE;
 	int err;
 
 	*chunk = chunk_bytes(need);
-	err = pgw__sys.map_anon(NULL, *chunk, prot, 0, p);
+	err = pgw__sys.map_anon(NULL, *chunk, prot, MAP_NORESERVE, p);
 	if (err && *chunk > need) {
 		*chunk = need;
-		err = pgw__sys.map_anon(NULL, need, prot, 0, p);
+		err = pgw__sys.map_anon(NULL, need, prot, MAP_NORESERVE, p);
 	}
 	return err;
 }
@@ -531,6 +536,8 @@ static struct pgw__space_view view(void)
 	uint64_t share = held() / 100 * pgw__option(PGW_ALLOC_SHARE);
 	uint64_t least = pgw__option(PGW_ALLOC_PENDING);
 
+	if (share > SHARE_MAX)
+		share = SHARE_MAX;
 	return (struct pgw__space_view){
 		.pending_bytes = p->bytes,
 		.pending_ranges = p->count,
@@ -657,6 +664,10 @@ void pgw__space_put(struct pgw__batch *b)
 
 void pgw__space_drain(void)
 {
+	int old;
+
+	/* The wait is a cancellation point, and would end with the lock held. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
 	lock();
 	while (!TAILQ_EMPTY(&space.in_flight)) {
 		space.torn = false;
@@ -664,6 +675,7 @@ void pgw__space_drain(void)
 		space.torn = true;
 	}
 	unlock();
+	pthread_setcancelstate(old, NULL);
 }
 
 struct pgw__space_view pgw__space_lock_and_view(void)

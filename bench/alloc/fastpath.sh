@@ -4,8 +4,8 @@
 # fastpath.sh PAIRS LIBPAGEWISE-ALLOC.SO: instructions of a pair of malloc and free, and of a start,
 # under each malloc, counted by callgrind. Two runs of different length, so that the start drops out.
 set -eu
-pairs=${1:?usage: fastpath.sh PAIRS LIBRARY}
-library=$(readlink -f "${2:?usage: fastpath.sh PAIRS LIBRARY}")
+pairs=${1:?usage: fastpath.sh BENCH-ALLOC-PAIRS LIBRARY}
+library=$(readlink -f "${2:?usage: fastpath.sh BENCH-ALLOC-PAIRS LIBRARY}")
 jemalloc=$(ls /usr/lib/*-linux-gnu/libjemalloc.so.2)
 command -v valgrind >/dev/null || {
     echo "valgrind is not installed" >&2

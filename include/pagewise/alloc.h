@@ -27,8 +27,8 @@ extern "C" {
  * bench/alloc/churn.py; docs/design.md has the figures. */
 enum pgw_alloc_option {
 	PGW_ALLOC_PENDING, /* "pending": bytes; more than this (and than share) starts a purge */
-	PGW_ALLOC_SHARE,   /* "share": the same as a percentage of what jemalloc holds; the larger
-			      of the two counts */
+	PGW_ALLOC_SHARE,   /* "share": the same as a percentage of what jemalloc holds, up to
+			      64 MiB; the larger of the two counts */
 	PGW_ALLOC_RANGES,  /* "ranges": so many separate pending ranges start a purge */
 	PGW_ALLOC_AGE,	  /* "age": milliseconds after which pending memory is purged in any case */
 	PGW_ALLOC_CLEAN,  /* "clean": bytes of clean address space that are kept; the rest is

@@ -392,6 +392,37 @@ static int address_limit(void)
 	return memory_works(1000, 1) ? 0 : wrong("memory");
 }
 
+/* More than there is memory, of which little is touched: allowed unless overcommit is forbidden. */
+static int sparse(void)
+{
+	size_t pages = (size_t)sysconf(_SC_PHYS_PAGES), page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t size = 16 * pages * page;
+	FILE *f = fopen("/proc/sys/vm/overcommit_memory", "r");
+	int mode = f ? fgetc(f) : '2';
+	char *p;
+
+	if (f)
+		fclose(f);
+	if (mode == '2')
+		return skip("overcommit is forbidden here");
+	p = malloc(size);
+	if (!p)
+		return wrong("no large block");
+	for (size_t i = 0; i < size; i += size / 16)
+		p[i] = 1;
+	free(p);
+	p = calloc(1, size);
+	if (!p)
+		return wrong("no large block of zeroes");
+	for (size_t i = 0; i < size; i += size / 16)
+		if (p[i])
+			return wrong("not zero");
+	free(p);
+	if (pgw_alloc_purge())
+		return wrong("purge");
+	return stats().clean_bytes <= 1u << 30 ? 0 : wrong("address space is kept without bound");
+}
+
 /* ---- cases: threads ---- */
 
 static void *short_life(void *arg)
@@ -534,6 +565,7 @@ static const struct {
 	{ "filter-kill", filter_kill },
 	{ "no-threads", no_threads },
 	{ "address-limit", address_limit },
+	{ "sparse", sparse },
 	{ "many-short-threads", many_short_threads },
 	{ "exit-while-purging", exit_while_purging },
 	{ "signals", signals },
