@@ -157,6 +157,28 @@ static int fork_threads(void)
 	return end_load() ? 0 : wrong("a thread");
 }
 
+/* What is pending is purged before, so that the child has no pages of it to copy. */
+static int fork_flush(void)
+{
+	void *v[40];
+	pid_t pid;
+
+	pgw_alloc_option_set(PGW_ALLOC_AGE, 3600 * 1000);
+	pgw_alloc_option_set(PGW_ALLOC_PENDING, 64 << 20);
+	for (int i = 0; i < 40; i++)
+		memset(v[i] = malloc(50000), 1, 50000);
+	for (int i = 0; i < 40; i++)
+		free(v[i]);
+	if (stats().pending_bytes < 40 * 50000)
+		return wrong("nothing is pending");
+	pid = fork();
+	if (pid == 0)
+		_exit(stats().pending_bytes + stats().in_flight_bytes ? 1 : 0);
+	if (wait_for(pid))
+		return wrong("the child has pending memory");
+	return stats().fork_flushes == 1 ? 0 : wrong("not flushed");
+}
+
 /* The child of a child, which has a purger of its own. */
 static int fork_deep(void)
 {
@@ -552,6 +574,7 @@ static const struct {
 	int (*run)(void);
 } cases[] = {
 	{ "fork-threads", fork_threads },
+	{ "fork-flush", fork_flush },
 	{ "fork-deep", fork_deep },
 	{ "vfork-exec", vfork_exec },
 	{ "raw-fork", raw_fork },
