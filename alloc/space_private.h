@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * space_private.h - what space.c and request.c share; the invariants are in space.h.
+ */
+#ifndef PGW_ALLOC_SPACE_PRIVATE_H
+#define PGW_ALLOC_SPACE_PRIVATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "pool.h"
+#include "space.h"
+
+enum pgw__state { PENDING, STALE, CLEAN, POOLS };
+
+struct pgw__space {
+	pthread_mutex_t lock;
+	pthread_cond_t work; /* the purger sleeps here */
+	pthread_cond_t idle; /* in_flight has become empty */
+	bool torn;	     /* somebody is between lock and unlock */
+	enum { AWAKE, TIMED, ASLEEP } sleeper;
+
+	struct pgw__extent_cache cache;
+	struct pgw__pool pool[POOLS];
+	struct pgw__extent_queue in_flight;
+	uint64_t in_flight_bytes;
+	_Atomic uint64_t held; /* written under the lock */
+	struct pgw_alloc_stats n;
+
+	_Atomic uint64_t generation;
+	pid_t pid;
+};
+
+extern struct pgw__space pgw__space;
+
+static inline uint64_t pgw__space_held(void)
+{
+	return atomic_load_explicit(&pgw__space.held, memory_order_relaxed);
+}
+
+static inline void pgw__space_set_held(uint64_t v)
+{
+	atomic_store_explicit(&pgw__space.held, v, memory_order_relaxed);
+}
+
+void pgw__space_lock(void); /* pgw__space_unlock is in space.h */
+
+/* Put a range into a pool. Without an extent for it the memory is unmapped: that is what clean
+ * space comes to anyway. The lock is held. */
+void pgw__space_add(enum pgw__state s, struct pgw_range r);
+
+#endif
