@@ -8,8 +8,8 @@
  *
  *   tlbflush [PAGES [SECONDS]]
  *
- * Where a flush is slow (two emulated CPUs on a busy one), fewer pages than PAGES are used, so that
- * it ends within about SECONDS. Leaves with 77 where the tracepoint cannot be had, or there is one
+ * Where a flush is slow (two emulated CPUs on a busy one), fewer pages than PAGES are used, and rows
+ * left out, so that it ends soon after SECONDS. Leaves with 77 where the tracepoint cannot be had, or there is one
  * CPU.
  */
 #include <errno.h>
@@ -187,7 +187,7 @@ static double now(void)
  * rows cost, each page once in the rows without batches and half of them in the next. */
 static void fit_into(double seconds)
 {
-	enum { SAMPLE = 128 };
+	enum { SAMPLE = 512 };
 	double one;
 
 	for (size_t i = 0; i < SAMPLE; i++)
@@ -199,18 +199,20 @@ static void fit_into(double seconds)
 		pages /= 2;
 }
 
-static void measure(int all, int remote)
+/* Rows are left out once the time is over: few show as much. */
+static void measure(int all, int remote, double seconds)
 {
+	double end = now() + seconds;
 	size_t step = 2;
 
 	(void)row("madvise", drop_madvise, 1, all, remote, 1);
-	for (size_t b = 1; b <= MAX_BATCH; b *= 2) {
+	for (size_t b = 1; b <= MAX_BATCH; b *= now() < end ? 2 : 32) {
 		if (row("process_madvise", drop_vectored, b, all, remote, 0)) {
 			step = 32; /* refused once, refused always; few rows show the loop */
 			break;
 		}
 	}
-	for (size_t b = 1; b <= MAX_BATCH; b *= step)
+	for (size_t b = 1; b <= MAX_BATCH; b *= now() < end ? step : 32)
 		(void)row("pgw_advise", drop_pgw, b, all, remote, 0);
 }
 
@@ -291,7 +293,7 @@ int main(int argc, char **argv)
 		return err;
 	fit_into(seconds);
 	printf("{\n\t\"pages\": %zu,\n\t\"rows\": [", pages);
-	measure(all, remote);
+	measure(all, remote, seconds);
 	printf("\n\t]\n}\n");
 	atomic_store(&state, 2);
 	(void)pthread_join(other, NULL);
