@@ -79,6 +79,15 @@ def grid(head, body, markdown=False):
     return "\n".join("| " + " | ".join(r) + " |" for r in padded)
 
 
+def merged(table, kernels):
+    """Rows that differ in their second column alone, the kernel, as one row."""
+    groups = {}
+    for row in table:
+        groups.setdefault((row[0], *row[2:]), []).append(row[1])
+    for (first, *rest), names in groups.items():
+        yield [first, "all" if len(names) == len(kernels) > 1 else ", ".join(names), *rest]
+
+
 ADVICES = ["DONTNEED", "FREE", "DONTNEED_LOCKED", "COLD", "PAGEOUT", "WILLNEED", "POPULATE_READ", "POPULATE_WRITE",
            "COLLAPSE", "DONTDUMP"]  # fmt: skip
 
@@ -204,7 +213,7 @@ def markdown(rows):
         "\n## What each kernel answers, and what is chosen for each advice\n\n"
         "Asked directly, by `tests/kernels/features.c`, on two ranges of private anonymous memory; `ok` means all bytes, "
         "and zeroes where zeroes\nare due. Where an unprivileged process gets another answer, that stands beside it.\n",
-        grid(FEATURE_HEAD, feature_rows(rows), True),
+        grid(FEATURE_HEAD, merged(feature_rows(rows), kernels), True),
         "",
         grid(["other", *kernels], other_rows(rows), True),
         "\n## TLB flushes\n\nInterrupts sent to the other CPU to flush its TLB (tracepoint `tlb:tlb_flush`) while separate "
@@ -215,7 +224,7 @@ def markdown(rows):
         "`pgw_sync`; then a copy of the disk is taken\nunder the mounted file system, mounted itself, and every synced "
         "page looked for. `none` is the control: nothing is synced. Calls:\nsync_file_range, msync, fdatasync. Others "
         "written: pages that were dirtied, but not asked to be synced.\n",
-        grid(SYNC_HEAD, sync_rows(rows), True),
+        grid(SYNC_HEAD, merged(sync_rows(rows), kernels), True),
     ]
     for state, title in (("skipped", "Skipped"), ("failed", "Failed")):
         lines = list(bad(rows, state))
