@@ -127,6 +127,16 @@ static void note_new_file(struct pgw__env *e, MDB_env *lmdb, unsigned flags)
 		pgw__note_fallback("directory sync", "the directory cannot be opened for reading");
 }
 
+/* Kept, and not asked for again: another thread's descriptor may be closed at any moment. */
+static void note_file(struct pgw__env *e, int fd)
+{
+	struct stat st = { 0 };
+
+	(void)fstat(fd, &st);
+	atomic_store_explicit(&e->dev, st.st_dev, memory_order_relaxed);
+	atomic_store_explicit(&e->ino, st.st_ino, memory_order_relaxed);
+}
+
 void pgw__env_opened(struct pgw__env *e, unsigned flags)
 {
 	MDB_env *lmdb = atomic_load_explicit(&e->lmdb, memory_order_relaxed);
@@ -152,6 +162,7 @@ void pgw__env_opened(struct pgw__env *e, unsigned flags)
 	}
 	if (!(flags & MDB_RDONLY))
 		note_new_file(e, lmdb, flags);
+	note_file(e, fd);
 	atomic_store_explicit(&e->fd, fd, memory_order_release);
 }
 
@@ -242,15 +253,12 @@ struct pgw__env *pgw__env_by_address(const void *p)
 struct pgw__env *pgw__env_by_file(const struct pgw__env *except, dev_t dev, ino_t ino)
 {
 	struct pgw__env *e;
-	struct stat st;
 
-	for (e = atomic_load_explicit(&list, memory_order_acquire); e; e = e->next) {
-		int fd = atomic_load_explicit(&e->fd, memory_order_acquire);
-
-		if (e != except && fd >= 0 && !fstat(fd, &st) && st.st_dev == dev &&
-		    st.st_ino == ino)
+	for (e = atomic_load_explicit(&list, memory_order_acquire); e; e = e->next)
+		if (e != except && atomic_load_explicit(&e->fd, memory_order_acquire) >= 0 &&
+		    atomic_load_explicit(&e->dev, memory_order_relaxed) == dev &&
+		    atomic_load_explicit(&e->ino, memory_order_relaxed) == ino)
 			return e;
-	}
 	return NULL;
 }
 
