@@ -359,7 +359,7 @@ __attribute__((destructor)) static void at_exit(void)
 
 int pgw__attach_check_plain(struct pgw__env *e)
 {
-	int rc, owner;
+	int rc, owner = -1;
 
 	if (e->psize < PGW__PSIZE_MIN)
 		return 0;

@@ -45,9 +45,9 @@ struct pgw__env {
 	 * odd while they change. */
 	_Atomic(MDB_env *) lmdb;
 	_Atomic int fd;
-	_Atomic uint64_t dev, ino; /* of the data file, while fd is not -1; 0: not known */
 	_Atomic unsigned map_seq;
 	_Atomic uintptr_t map_start, map_end;
+	_Atomic uint64_t dev, ino; /* of the data file, while fd is not -1; 0: not known */
 
 	/* Constant while open. */
 	bool writemap;

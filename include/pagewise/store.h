@@ -162,8 +162,8 @@ struct pgw_env_options {
 void pgw_env_options_init(struct pgw_env_options *o);
 
 /* mdb_env_create, its settings, mdb_env_open, and pgw_env_attach unless durability is strict.
- * options: NULL for the defaults. *env is closed with mdb_env_close, and untouched on failure. */
-int pgw_env_open(const char *path, const struct pgw_env_options *options, MDB_env **env);
+ * options: NULL for the defaults. *out is closed with mdb_env_close, and untouched on failure. */
+int pgw_env_open(const char *path, const struct pgw_env_options *options, MDB_env **out);
 
 /* Set the durability of an open environment, and attach it if that is needed. No transaction may be
  * running in the process, and none may start before it returns. It can be done once.
