@@ -48,8 +48,8 @@ extern struct pgw__sys pgw__sys;
 /* The real calls, for a test's replacement to fall through to. */
 extern const struct pgw__sys pgw__sys_real;
 
-/* Bytes to skip until written, for a function that reports from a destructor: write(2) until done
- * or failed. */
+/* write(2) until all of buf is written. Not in the table: it is how reports and warnings leave, from
+ * destructors and from inside malloc. 0 or -errno; EINTR is retried; errno stays as it was. */
 int pgw__sys_write_all(int fd, const void *buf, size_t len);
 
 #endif
