@@ -166,7 +166,7 @@ static void by_map(void **state)
 }
 
 /* LMDB 0.9.24 frees a top-level transaction's list of spilled pages (mt_spill_pgs, 1 MiB) nowhere. */
-const char *__lsan_default_suppressions(void);
+__attribute__((visibility("default"))) const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
 	return "leak:mdb_midl_alloc\n";
