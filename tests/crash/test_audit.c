@@ -3,62 +3,17 @@
  * The auditor against files of stock LMDB: sound ones of every shape get no complaint and the
  * counts and content that LMDB itself reports.
  */
-#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "audit.h"
+#include "image.h"
 #include "shapes.h"
-
-struct image {
-	uint8_t *p;
-	size_t len;
-};
-
-static char dir[64], path[96];
-
-static int setup(void **state)
-{
-	const char *base = access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm";
-
-	snprintf(dir, sizeof(dir), "%s/audit-XXXXXX", base);
-	if (!mkdtemp(dir))
-		return -1;
-	snprintf(path, sizeof(path), "%s/data", dir);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	char lock[128];
-
-	snprintf(lock, sizeof(lock), "%s-lock", path);
-	unlink(path);
-	unlink(lock);
-	return rmdir(dir);
-}
-
-static struct image load(void)
-{
-	int fd = open(path, O_RDONLY);
-	struct image m;
-	struct stat st;
-
-	assert_true(fd >= 0);
-	assert_int_equal(fstat(fd, &st), 0);
-	m.len = (size_t)st.st_size;
-	m.p = mmap(NULL, m.len, PROT_READ, MAP_PRIVATE, fd, 0);
-	assert_true(m.p != MAP_FAILED);
-	close(fd);
-	return m;
-}
 
 /* ---- what LMDB says ---- */
 
@@ -123,7 +78,7 @@ static void same_as_lmdb(const struct audit_report *r)
 
 	assert_int_equal(mdb_env_create(&env), 0);
 	assert_int_equal(mdb_env_set_maxdbs(env, 128), 0);
-	assert_int_equal(mdb_env_open(env, path, MDB_NOSUBDIR | MDB_RDONLY, 0600), 0);
+	assert_int_equal(mdb_env_open(env, image_path, MDB_NOSUBDIR | MDB_RDONLY, 0600), 0);
 	assert_int_equal(mdb_env_info(env, &info), 0);
 	assert_int_equal(r->last_page, info.me_last_pgno);
 	assert_int_equal(r->txnid, info.me_last_txnid);
@@ -160,11 +115,12 @@ static void same_as_lmdb(const struct audit_report *r)
 static void audit_shape(const struct shape *s, unsigned flags)
 {
 	struct audit_report r;
-	struct image m;
+	uint8_t *p;
+	size_t len;
 
-	assert_int_equal(shape_create(s, path, flags), 0);
-	m = load();
-	assert_int_equal(audit_memory(m.p, m.len, NULL, &r), 0);
+	assert_int_equal(shape_create(s, image_path, flags), 0);
+	p = image_map(&len);
+	assert_int_equal(audit_memory(p, len, NULL, &r), 0);
 	if (!audit_sound(&r) || r.notes) {
 		fprintf(stderr, "shape %s:\n", s->name);
 		audit_print_text(stderr, &r);
@@ -173,8 +129,8 @@ static void audit_shape(const struct shape *s, unsigned flags)
 	assert_int_equal(r.notes, 0);
 	same_as_lmdb(&r);
 	audit_finish(&r);
-	munmap(m.p, m.len);
-	assert_int_equal(unlink(path), 0);
+	munmap(p, len);
+	assert_int_equal(unlink(image_path), 0);
 }
 
 static void every_shape(void **state)
@@ -194,26 +150,27 @@ static void older_snapshot(void **state)
 {
 	struct audit_options opt = { 0 };
 	struct audit_report now, before;
-	struct image m;
+	uint8_t *p;
+	size_t len;
 
-	assert_int_equal(shape_create(shape_find("churn"), path, 0), 0);
-	m = load();
-	assert_int_equal(audit_memory(m.p, m.len, NULL, &now), 0);
+	assert_int_equal(shape_create(shape_find("churn"), image_path, 0), 0);
+	p = image_map(&len);
+	assert_int_equal(audit_memory(p, len, NULL, &now), 0);
 	opt.txnid = now.txnid - 1;
-	assert_int_equal(audit_memory(m.p, m.len, &opt, &before), 0);
+	assert_int_equal(audit_memory(p, len, &opt, &before), 0);
 	assert_true(audit_sound(&before));
 	assert_int_equal(before.txnid, now.txnid - 1);
 	assert_false(audit_digest_equal(now.digest, before.digest));
 	audit_finish(&before);
 
 	opt.txnid = now.txnid - 2;
-	assert_int_equal(audit_memory(m.p, m.len, &opt, &before), 0);
+	assert_int_equal(audit_memory(p, len, &opt, &before), 0);
 	assert_false(before.readable);
 	assert_int_equal(before.count[AUDIT_META_TXNID], 1);
 	audit_finish(&before);
 	audit_finish(&now);
-	munmap(m.p, m.len);
-	assert_int_equal(unlink(path), 0);
+	munmap(p, len);
+	assert_int_equal(unlink(image_path), 0);
 }
 
 static void add_and_take_away(void **state)
@@ -245,5 +202,5 @@ int main(void)
 		cmocka_unit_test(add_and_take_away),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, image_setup, image_teardown);
 }

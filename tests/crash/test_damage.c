@@ -3,19 +3,17 @@
  * The auditor finds every class of damage: one sound file, one cut into it at a time, and the class
  * must be reported, on the right page where there is one.
  */
-#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "audit.h"
 #include "format.h"
+#include "image.h"
 #include "shapes.h"
 
 #define ANY AUDIT_NO_PAGE
@@ -27,22 +25,13 @@ struct image {
 	uint8_t *meta; /* the current one */
 };
 
-static char dir[64], path[96];
-
 /* ---- finding one's way ---- */
 
 static struct image load(void)
 {
-	int fd = open(path, O_RDONLY);
 	struct image m;
-	struct stat st;
 
-	assert_true(fd >= 0);
-	assert_int_equal(fstat(fd, &st), 0);
-	m.len = (size_t)st.st_size;
-	m.p = mmap(NULL, m.len, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
-	assert_true(m.p != MAP_FAILED);
-	close(fd);
+	m.p = image_map(&m.len);
 	m.psize = fmt_u32(m.p + 40);
 	m.meta = fmt_u64(m.p + 144) > fmt_u64(m.p + m.psize + 144) ? m.p : m.p + m.psize;
 	return m;
@@ -726,23 +715,7 @@ static void random_damage(void **state)
 
 static int setup(void **state)
 {
-	const char *base = access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm";
-
-	snprintf(dir, sizeof(dir), "%s/damage-XXXXXX", base);
-	if (!mkdtemp(dir))
-		return -1;
-	snprintf(path, sizeof(path), "%s/data", dir);
-	return shape_create(shape_find("everything"), path, 0);
-}
-
-static int teardown(void **state)
-{
-	char lock[128];
-
-	snprintf(lock, sizeof(lock), "%s-lock", path);
-	unlink(path);
-	unlink(lock);
-	return rmdir(dir);
+	return image_setup(state) || shape_create(shape_find("everything"), image_path, 0) ? -1 : 0;
 }
 
 int main(void)
@@ -755,5 +728,5 @@ int main(void)
 		cmocka_unit_test(random_damage),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, setup, image_teardown);
 }
