@@ -267,6 +267,8 @@ static void report(struct pgw__json *j)
 	MEMBER(kept_ranges);
 	MEMBER(unmaps);
 	MEMBER(unmapped_bytes);
+	MEMBER(hides);
+	MEMBER(hidden_hits);
 	MEMBER(reclaims);
 	MEMBER(threads);
 	MEMBER(thread_fails);

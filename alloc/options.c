@@ -28,6 +28,7 @@ static const struct {
 	[PGW_ALLOC_AGE] = { "age", 1, 3600 * 1000, false },
 	[PGW_ALLOC_CLEAN] = { "clean", 0, 1024 * TIB, false },
 	[PGW_ALLOC_CHUNK] = { "chunk", 64 * KIB, 64 * GIB, false },
+	[PGW_ALLOC_HIDE] = { "hide", 0, 1024 * TIB, false },
 	[PGW_ALLOC_THREAD] = { "thread", 0, 1, true },
 	[PGW_ALLOC_HOOKS] = { "hooks", 0, 1, true },
 };
@@ -39,6 +40,7 @@ _Atomic uint64_t pgw__option_values[PGW_ALLOC_OPTION_COUNT] = {
 	[PGW_ALLOC_AGE] = 100,
 	[PGW_ALLOC_CLEAN] = GIB,
 	[PGW_ALLOC_CHUNK] = 2 * MIB,
+	[PGW_ALLOC_HIDE] = 16 * MIB,
 	[PGW_ALLOC_THREAD] = 1,
 	[PGW_ALLOC_HOOKS] = 1,
 };
@@ -112,7 +114,8 @@ static const char *set_item(const char *item, size_t len)
 		atomic_store_explicit(&pgw__option_values[o], v, memory_order_relaxed);
 		return NULL;
 	}
-	return "is not a known key (pending, share, ranges, age, clean, chunk, thread, hooks)";
+	return "is not a known key (pending, share, ranges, age, clean, chunk, hide, thread, "
+	       "hooks)";
 }
 
 const char *pgw__options_parse(const char *text, const char **bad, size_t *bad_len)

@@ -126,6 +126,9 @@ static void serve(enum pgw__state s, uint64_t size)
 	case CLEAN:
 		pgw__space.n.clean_hits++;
 		break;
+	case HIDDEN:
+		pgw__space.n.hidden_hits++;
+		break;
 	default:
 		pgw__space.n.fresh_hits++;
 	}
@@ -139,7 +142,9 @@ static void settle(const struct piece *got, size_t n, bool *zero)
 	bool clean = true;
 
 	for (size_t i = 0; i < n; i++) {
-		if (got[i].from == CLEAN)
+		if (got[i].from == HIDDEN) /* refused: it stays out of dumps, and serves as well */
+			(void)pgw__space_reveal(got[i].r);
+		if (got[i].from == CLEAN || got[i].from == HIDDEN)
 			continue;
 		clean = false;
 		if (*zero) {
@@ -188,9 +193,9 @@ static void *alloc_at(struct pgw_range r, bool *zero)
 	return (void *)r.start;
 }
 
-/* ---- fresh memory ---- */
+/* ---- fresh memory, and hidden ---- */
 
-static uint64_t chunk_bytes(uint64_t need)
+uint64_t pgw__space_chunk(uint64_t need)
 {
 	uint64_t chunk = pgw__space_held() / CHUNK_SHARE;
 	uint64_t least = pgw__option(PGW_ALLOC_CHUNK);
@@ -210,7 +215,7 @@ static int map_fresh(uint64_t need, uint64_t *chunk, void **p)
 	int prot = PROT_READ | PROT_WRITE;
 	int err;
 
-	*chunk = chunk_bytes(need);
+	*chunk = pgw__space_chunk(need);
 	err = pgw__sys.map_anon(NULL, *chunk, prot, MAP_NORESERVE, p);
 	if (err && *chunk > need) {
 		*chunk = need;
@@ -219,15 +224,45 @@ static int map_fresh(uint64_t need, uint64_t *chunk, void **p)
 	return err;
 }
 
-static void *alloc_fresh(uint64_t size, uint64_t align)
+/* The same from hidden space. */
+static bool take_hidden(uint64_t need, uint64_t *chunk, void **p)
+{
+	struct pgw__pool *hidden = &pgw__space.pool[HIDDEN];
+	uint64_t page = pgw_page_size();
+	struct pgw_range r = { 0, pgw__space_chunk(need) };
+	bool ok;
+
+	pgw__space_lock();
+	ok = pgw__pool_fit(hidden, r.len, page, UINT64_MAX, &r.start);
+	if (!ok) {
+		r.len = need;
+		ok = pgw__pool_fit(hidden, r.len, page, UINT64_MAX, &r.start);
+	}
+	pgw__space_unlock();
+	if (ok && !pgw__space_reveal(r)) {
+		pgw__space_lock();
+		pgw__space_add(HIDDEN, r);
+		pgw__space_unlock();
+		return false;
+	}
+	*chunk = r.len;
+	*p = (void *)r.start;
+	return ok;
+}
+
+static void *alloc_chunk(uint64_t size, uint64_t align)
 {
 	uint64_t need = size + align - pgw_page_size();
 	uint64_t chunk, start, at;
+	bool hidden;
 	void *p;
 
-	if (need < size || map_fresh(need, &chunk, &p))
+	if (need < size)
 		return NULL;
-	if (pgw__space_mapped)
+	hidden = take_hidden(need, &chunk, &p);
+	if (!hidden && map_fresh(need, &chunk, &p))
+		return NULL;
+	if (!hidden && pgw__space_mapped)
 		pgw__space_mapped(p, chunk);
 	/* The low end: the rest lies where the block would grow. */
 	start = (uint64_t)p;
@@ -235,9 +270,9 @@ static void *alloc_fresh(uint64_t size, uint64_t align)
 	pgw__space_lock();
 	pgw__space_add(CLEAN, (struct pgw_range){ start, at - start });
 	pgw__space_add(CLEAN, (struct pgw_range){ at + size, start + chunk - (at + size) });
-	pgw__space.n.fresh_maps++;
-	pgw__space.n.fresh_bytes += chunk;
-	serve(POOLS, size);
+	pgw__space.n.fresh_maps += !hidden;
+	pgw__space.n.fresh_bytes += hidden ? 0 : chunk;
+	serve(hidden ? HIDDEN : POOLS, size);
 	pgw__space_unlock();
 	return (void *)at;
 }
@@ -268,13 +303,13 @@ void *pgw__space_alloc(void *addr, size_t size, size_t align, bool *zero)
 		settle(&got, 1, zero);
 		return (void *)got.r.start;
 	}
-	p = alloc_fresh(size, align);
+	p = alloc_chunk(size, align);
 	if (!p && alloc_pooled(size, align, *zero, true, &got)) {
 		settle(&got, 1, zero);
 		return (void *)got.r.start;
 	}
 	if (!p && pgw__space_reclaim())
-		p = alloc_fresh(size, align);
+		p = alloc_chunk(size, align);
 	if (p)
 		*zero = true;
 	else

@@ -209,16 +209,20 @@ void pgw__space_trim(void)
 	/* Down to three quarters, so that it is not at the limit again at once. */
 	uint64_t most = pgw__option(PGW_ALLOC_CLEAN);
 	uint64_t keep = (most - most / 4) & ~(uint64_t)(pgw_page_size() - 1);
-	bool clean, stale;
+	uint64_t clean, hidden, stale;
 
 	pgw__space_lock();
-	clean = pgw__space.pool[CLEAN].bytes > most;
-	stale = pgw__space.pool[STALE].bytes > most;
+	clean = pgw__space.pool[CLEAN].bytes;
+	hidden = pgw__space.pool[HIDDEN].bytes;
+	stale = pgw__space.pool[STALE].bytes;
 	pgw__space_unlock();
-	if (clean)
+	if (clean + hidden > most) { /* hidden space first: what is large is not needed soon */
+		(void)unmap_pool(HIDDEN, keep > clean ? keep - clean : 0);
 		(void)unmap_pool(CLEAN, keep);
-	if (stale)
+	}
+	if (stale > most)
 		(void)unmap_pool(STALE, keep);
+	pgw__space_hide();
 }
 
 uint64_t pgw__space_reclaim(void)
@@ -437,5 +441,7 @@ void pgw_alloc_stats_get(struct pgw_alloc_stats *out)
 	out->clean_bytes_peak = pgw__space.pool[CLEAN].bytes_peak;
 	out->stale_bytes = pgw__space.pool[STALE].bytes;
 	out->stale_ranges = pgw__space.pool[STALE].count;
+	out->hidden_bytes = pgw__space.pool[HIDDEN].bytes;
+	out->hidden_ranges = pgw__space.pool[HIDDEN].count;
 	pgw__space_unlock();
 }

@@ -13,14 +13,15 @@
  *        │  │ alloc   ┌─────────────────┴──────────────┐
  *        │  └──── clean ◄─ purged, and reads as zero   │
  *        │            │                                ▼
- *        │            └─► unmapped                   stale  (not purged, or purged without zeroing)
+ *        │            ├─► unmapped                   stale  (not purged, or purged without zeroing)
+ *        │            └─► hidden: clean, and left out of core dumps (dump.c); alloc, unmapped
  *        └─────────────────────────────────────────────┘ alloc
  *
  * Invariants:
  *   S1  A page is in exactly one state. A range in flight is in no pool: only who took it touches
  *       it.
  *   S2  Nothing is clean before the kernel has reported its whole range done and DONTNEED is known
- *       to zero here (pgw_dontneed_zeroes), or it was mapped fresh.
+ *       to zero here (pgw_dontneed_zeroes), or it was mapped fresh. Hidden was clean before.
  *   S3  One lock guards all of it, and it is a leaf: under it there is no call of jemalloc, no
  *       purge, no munmap, at most the mmap of a slab for more extents, and it is held for at most
  *       PGW__SLICE ranges.
@@ -81,7 +82,7 @@ size_t pgw__space_take(struct pgw__batch *b, uint64_t target, uint64_t cutoff);
 /* The batch has been advised; b->status has the results. Its ranges become clean or stale. */
 void pgw__space_put(struct pgw__batch *b);
 
-/* Unmap clean (and stale) space above the option. */
+/* Unmap clean (and stale) space above the option, and hide what is large of the rest. */
 void pgw__space_trim(void);
 
 /* mmap has failed (RLIMIT_AS, overcommit): unmap all that is free, whatever its state, for another

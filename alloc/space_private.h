@@ -11,7 +11,7 @@
 #include "pool.h"
 #include "space.h"
 
-enum pgw__state { PENDING, STALE, CLEAN, POOLS };
+enum pgw__state { PENDING, STALE, CLEAN, HIDDEN, POOLS };
 
 struct pgw__space {
 	pthread_mutex_t lock;
@@ -48,5 +48,13 @@ void pgw__space_lock(void); /* pgw__space_unlock is in space.h */
 /* Put a range into a pool. Without an extent for it the memory is unmapped: that is what clean
  * space comes to anyway. The lock is held. */
 void pgw__space_add(enum pgw__state s, struct pgw_range r);
+
+/* How much to ask the kernel for when need bytes are wanted. */
+uint64_t pgw__space_chunk(uint64_t need);
+
+/* dump.c. Outside of the lock: hide clean ranges that are large; put a hidden range, which the caller
+ * has taken, back into core dumps. false: the kernel would not (it would need one more mapping). */
+void pgw__space_hide(void);
+bool pgw__space_reveal(struct pgw_range r);
 
 #endif

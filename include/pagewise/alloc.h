@@ -30,10 +30,12 @@ enum pgw_alloc_option {
 	PGW_ALLOC_SHARE,   /* "share": the same as a percentage of what jemalloc holds, up to
 			      64 MiB; the larger of the two counts */
 	PGW_ALLOC_RANGES,  /* "ranges": so many separate pending ranges start a purge */
-	PGW_ALLOC_AGE,	  /* "age": milliseconds after which pending memory is purged in any case */
-	PGW_ALLOC_CLEAN,  /* "clean": bytes of clean address space that are kept; the rest is
+	PGW_ALLOC_AGE,	 /* "age": milliseconds after which pending memory is purged in any case */
+	PGW_ALLOC_CLEAN, /* "clean": bytes of clean address space that are kept; the rest is
 			     unmapped */
-	PGW_ALLOC_CHUNK,  /* "chunk": bytes of the smallest piece of fresh address space */
+	PGW_ALLOC_CHUNK, /* "chunk": bytes of the smallest piece of fresh address space */
+	PGW_ALLOC_HIDE,	 /* "hide": bytes; clean ranges as large as this, and at least two pieces of
+			     fresh address space, are left out of core dumps; 0: none */
 	PGW_ALLOC_THREAD, /* "thread": 1 (on): a thread purges; 0 (off): the thread that frees */
 	PGW_ALLOC_HOOKS,  /* "hooks": 0 (off) leaves jemalloc as it is. Fixed at the start. */
 	PGW_ALLOC_OPTION_COUNT
@@ -76,11 +78,13 @@ struct pgw_alloc_stats {
 	uint64_t in_flight_bytes;
 	uint64_t clean_bytes, clean_ranges, clean_bytes_peak;
 	uint64_t stale_bytes, stale_ranges;
+	uint64_t hidden_bytes, hidden_ranges; /* clean too, and left out of core dumps */
 
 	uint64_t purges, purged_ranges, purged_bytes; /* batches; ranges and bytes in them */
 	uint64_t inline_purges;			      /* of these, by a thread that frees */
 	uint64_t kept_ranges;			      /* of these, not given back: now stale */
 	uint64_t unmaps, unmapped_bytes;	      /* address space given back */
+	uint64_t hides, hidden_hits;		      /* ranges hidden; requests served from them */
 	uint64_t reclaims;     /* mmap failed, so all clean space was unmapped for another try */
 	uint64_t threads;      /* purger threads started */
 	uint64_t thread_fails; /* attempts that failed */
