@@ -3,7 +3,7 @@
  * dump.c - clean space that is kept out of core dumps.
  *
  * The kernel looks for a page at every address of a mapping that it dumps, whether there is one or
- * not: some 35 ms for each GiB, and as much zeroes where the dump goes into a pipe. A process that
+ * not: 16 to 38 ms for each GiB, and as much zeroes where the dump goes into a pipe. A process that
  * has given back most of its memory would be dumped in the time of what it once had.
  *
  * A clean range that is large is told to be left out (MADV_DONTDUMP), and is hidden from then on. A

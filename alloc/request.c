@@ -270,6 +270,7 @@ static void *alloc_chunk(uint64_t size, uint64_t align)
 	pgw__space_lock();
 	pgw__space_add(CLEAN, (struct pgw_range){ start, at - start });
 	pgw__space_add(CLEAN, (struct pgw_range){ at + size, start + chunk - (at + size) });
+	pgw__space_note_clean();
 	pgw__space.n.fresh_maps += !hidden;
 	pgw__space.n.fresh_bytes += hidden ? 0 : chunk;
 	serve(hidden ? HIDDEN : POOLS, size);

@@ -173,6 +173,14 @@ void pgw__space_add(enum pgw__state s, struct pgw_range r)
 		abort();
 }
 
+void pgw__space_note_clean(void)
+{
+	uint64_t now = pgw__space.pool[CLEAN].bytes + pgw__space.pool[HIDDEN].bytes;
+
+	if (now > pgw__space.n.clean_bytes_peak)
+		pgw__space.n.clean_bytes_peak = now;
+}
+
 /* Unmap from the largest ranges of a pool, from their upper ends, until it has at most keep bytes.
  * Returns the bytes. */
 static uint64_t unmap_pool(enum pgw__state s, uint64_t keep)
@@ -366,6 +374,7 @@ void pgw__space_put(struct pgw__batch *b)
 			abort();
 		breathe(i + 1);
 	}
+	pgw__space_note_clean();
 	if (TAILQ_EMPTY(&pgw__space.in_flight))
 		pthread_cond_broadcast(&pgw__space.idle);
 	pgw__space_unlock();
@@ -436,9 +445,8 @@ void pgw_alloc_stats_get(struct pgw_alloc_stats *out)
 	out->pending_ranges = pgw__space.pool[PENDING].count;
 	out->pending_bytes_peak = pgw__space.pool[PENDING].bytes_peak;
 	out->in_flight_bytes = pgw__space.in_flight_bytes;
-	out->clean_bytes = pgw__space.pool[CLEAN].bytes;
-	out->clean_ranges = pgw__space.pool[CLEAN].count;
-	out->clean_bytes_peak = pgw__space.pool[CLEAN].bytes_peak;
+	out->clean_bytes = pgw__space.pool[CLEAN].bytes + pgw__space.pool[HIDDEN].bytes;
+	out->clean_ranges = pgw__space.pool[CLEAN].count + pgw__space.pool[HIDDEN].count;
 	out->stale_bytes = pgw__space.pool[STALE].bytes;
 	out->stale_ranges = pgw__space.pool[STALE].count;
 	out->hidden_bytes = pgw__space.pool[HIDDEN].bytes;

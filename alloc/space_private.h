@@ -49,6 +49,9 @@ void pgw__space_lock(void); /* pgw__space_unlock is in space.h */
  * space comes to anyway. The lock is held. */
 void pgw__space_add(enum pgw__state s, struct pgw_range r);
 
+/* Clean space has grown. The lock is held. */
+void pgw__space_note_clean(void);
+
 /* How much to ask the kernel for when need bytes are wanted. */
 uint64_t pgw__space_chunk(uint64_t need);
 

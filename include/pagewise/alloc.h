@@ -78,7 +78,7 @@ struct pgw_alloc_stats {
 	uint64_t in_flight_bytes;
 	uint64_t clean_bytes, clean_ranges, clean_bytes_peak;
 	uint64_t stale_bytes, stale_ranges;
-	uint64_t hidden_bytes, hidden_ranges; /* clean too, and left out of core dumps */
+	uint64_t hidden_bytes, hidden_ranges; /* of what is clean: left out of core dumps */
 
 	uint64_t purges, purged_ranges, purged_bytes; /* batches; ranges and bytes in them */
 	uint64_t inline_purges;			      /* of these, by a thread that frees */

@@ -9,6 +9,7 @@
 #include <pagewise/advise.h>
 #include <pagewise/probe.h>
 #include <pagewise/range.h>
+#include <pagewise/reserve.h>
 #include <pagewise/stats.h>
 #include <pagewise/sync.h>
 #include <pagewise/version.h>
