@@ -21,6 +21,12 @@
 #define HEADER_LOOK 256
 #define WINDOW	    (2 * (size_t)BOOTSTRAP_CHUNK_MAX)
 
+static int cannot_read(uint64_t off, struct chain_error *err)
+{
+	return chain_fail(
+	    err, CHAIN_SYSTEM, "offset %" PRIu64 ": cannot read: %s", off, strerror(errno));
+}
+
 /* Moves the window to off and fills it. Short only where the file ends. */
 static int fill(struct bootstrap *b, uint64_t off, struct chain_error *err)
 {
@@ -33,13 +39,47 @@ static int fill(struct bootstrap *b, uint64_t off, struct chain_error *err)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return chain_fail(err, CHAIN_SYSTEM, "offset %" PRIu64 ": cannot read: %s",
-			    off + b->window_len, strerror(errno));
+			return cannot_read(off + b->window_len, err);
 		if (n == 0)
 			break;
 		b->window_len += (size_t)n;
 	}
 	return 0;
+}
+
+/* Drops what the window has before off. */
+static void slide(struct bootstrap *b, uint64_t off)
+{
+	uint64_t gone = off - b->window_off;
+
+	if (gone > b->window_len)
+		gone = b->window_len;
+	b->window_len -= gone;
+	memmove(b->window, b->window + gone, b->window_len);
+	b->window_off += gone;
+}
+
+/* The same for a pipe, which need not give more than n bytes: whoever writes it may be slow. */
+static int fill_stream(struct bootstrap *b, uint64_t off, size_t n, struct chain_error *err)
+{
+	if (off < b->window_off)
+		return chain_fail(err, CHAIN_REFUSED,
+		    "offset %" PRIu64 ": a pipe cannot be read a second time", off);
+	for (;;) {
+		ssize_t got;
+
+		slide(b, off);
+		if (b->window_off == off && b->window_len >= n)
+			return 0;
+		got = read(b->fd, b->window + b->window_len, b->window_cap - b->window_len);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return cannot_read(b->window_off + b->window_len, err);
+		if (got == 0)
+			return 0;
+		b->window_len += (size_t)got;
+	}
 }
 
 /* At least n bytes from off on, fewer where the file ends. n must fit the window. */
@@ -49,7 +89,7 @@ static int look(
 	uint64_t at = off - b->window_off;
 
 	if (off < b->window_off || at > b->window_len || b->window_len - at < n) {
-		if (b->fd >= 0 && fill(b, off, err))
+		if (b->fd >= 0 && (b->stream ? fill_stream(b, off, n, err) : fill(b, off, err)))
 			return -1;
 		at = off - b->window_off;
 	}
@@ -94,7 +134,7 @@ static int read_header(struct bootstrap *b, struct chain_error *err)
 		cursor_fail_at(&info, 0, "format major version", "is neither 0 nor 1");
 	at = info.pos;
 	header_size = cursor_varint(&info, "header size");
-	if (cursor_ok(&info) && header_size + MAGIC_SIZE > b->size)
+	if (cursor_ok(&info) && !b->stream && header_size + MAGIC_SIZE > b->size)
 		cursor_fail_at(&info, at, "header size", "is more than the file holds");
 	if (!cursor_ok(&info))
 		return chain_fail_cursor(err, CHAIN_INPUT, &info);
@@ -112,16 +152,19 @@ static int read_header(struct bootstrap *b, struct chain_error *err)
 
 int bootstrap_open(struct bootstrap *b, const char *path, struct chain_error *err)
 {
+	bool in = strcmp(path, "-") == 0;
 	struct stat st;
 
-	*b = (struct bootstrap){ .fd = open(path, O_RDONLY | O_CLOEXEC), .window_cap = WINDOW };
+	*b = (struct bootstrap){ .window_cap = WINDOW };
+	b->fd = in ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : open(path, O_RDONLY | O_CLOEXEC);
 	if (b->fd < 0)
 		return chain_fail(err, CHAIN_SYSTEM, "%s: cannot open: %s", path, strerror(errno));
 	if (fstat(b->fd, &st)) {
 		chain_error_set(err, CHAIN_SYSTEM, "%s: cannot stat: %s", path, strerror(errno));
 		goto fail;
 	}
-	b->size = (uint64_t)st.st_size;
+	b->stream = S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode);
+	b->size = b->stream ? 0 : (uint64_t)st.st_size;
 	b->window = malloc(b->window_cap);
 	if (!b->window) {
 		chain_error_set(err, CHAIN_SYSTEM, "no memory for a read window");
@@ -166,7 +209,7 @@ static int chunk_length(struct bootstrap *b, uint32_t *len, struct chain_error *
 
 	if (look(b, b->offset, LENGTH_SIZE, &s, err))
 		return -1;
-	if (s.n == 0)
+	if (s.n == 0 || (s.n < LENGTH_SIZE && b->growing))
 		return 0;
 	cursor_init(&c, s.p, s.n, b->offset);
 	if (s.n < LENGTH_SIZE) {
@@ -184,6 +227,8 @@ static int chunk_length(struct bootstrap *b, uint32_t *len, struct chain_error *
 static int cut_short(
     const struct bootstrap *b, uint32_t want, uint64_t have, struct chain_error *err)
 {
+	if (b->growing)
+		return 0;
 	return chain_fail(err, CHAIN_INPUT,
 	    "offset %" PRIu64 " (0x%" PRIx64 "): chunk of %" PRIu32
 	    " bytes is cut short: the file has %" PRIu64 " of them",
@@ -225,8 +270,49 @@ int bootstrap_skip(struct bootstrap *b, struct chain_error *err)
 
 	if (rc <= 0)
 		return rc;
-	if (b->size < b->offset + LENGTH_SIZE + len)
+	if (!b->stream && b->size < b->offset + LENGTH_SIZE + len)
 		return cut_short(b, len, b->size - b->offset - LENGTH_SIZE, err);
 	b->offset += LENGTH_SIZE + len;
 	return 1;
+}
+
+/* The length word at off, if the file has one: past the window, so that a count reads four bytes a
+ * chunk. */
+static bool length_at(struct bootstrap *b, uint64_t off, uint32_t *len)
+{
+	uint8_t word[LENGTH_SIZE];
+	struct cursor c;
+
+	if (off + LENGTH_SIZE > b->size)
+		return false;
+	if (b->fd < 0)
+		memcpy(word, b->window + off, LENGTH_SIZE);
+	else if (pread(b->fd, word, LENGTH_SIZE, (off_t)off) != LENGTH_SIZE)
+		return false;
+	cursor_init(&c, word, LENGTH_SIZE, off);
+	*len = cursor_u32(&c, "chunk length");
+	return *len > 0 && *len <= BOOTSTRAP_CHUNK_MAX;
+}
+
+uint64_t bootstrap_count(struct bootstrap *b)
+{
+	uint64_t off = b->offset, count = 0;
+	uint32_t len;
+
+	while (length_at(b, off, &len)) {
+		off += LENGTH_SIZE + len;
+		count++;
+	}
+	return count;
+}
+
+bool bootstrap_grown(struct bootstrap *b)
+{
+	uint64_t before = b->size;
+	struct stat st;
+
+	if (b->fd < 0 || b->stream || fstat(b->fd, &st))
+		return false;
+	b->size = (uint64_t)st.st_size;
+	return b->size > before;
 }

@@ -26,8 +26,12 @@ struct import {
 	struct weight_window window;
 	struct package package;
 	struct tip tip;
+	struct horizon horizon;
 	uint64_t start_ns;
 };
+
+/* How often a file that is followed is looked at. */
+#define FOLLOW_NS 50000000
 
 static uint64_t now_ns(void)
 {
@@ -43,6 +47,7 @@ static bool go_on(struct import *im)
 
 	r->elapsed_ns = now_ns() - im->start_ns;
 	r->file_offset = im->file->offset;
+	r->file_size = im->file->size;
 	if (!im->opt->progress || im->opt->progress(im->opt->ctx, r))
 		return true;
 	r->interrupted = true;
@@ -84,15 +89,23 @@ static void count_block(const struct package *p, uint64_t bytes, struct import_r
 static int commit(struct import *im, struct chain_error *err)
 {
 	struct import_result *r = im->result;
-	uint64_t start = now_ns(), ns;
+	struct import_commits *c = im->db->live ? &r->live : &r->bulk;
+	uint64_t start = now_ns(), end;
+	MDB_envinfo info;
 
 	if (writer_commit(&im->writer, err))
 		return -1;
-	ns = now_ns() - start;
-	r->commits++;
-	r->commit_ns += ns;
-	if (ns > r->commit_max_ns)
-		r->commit_max_ns = ns;
+	end = now_ns();
+	c->n++;
+	c->last_ns = end - start;
+	c->ns += c->last_ns;
+	if (c->last_ns > c->max_ns)
+		c->max_ns = c->last_ns;
+	/* Nobody else writes: the last transaction is ours. */
+	(void)mdb_env_info(im->db->env, &info);
+	horizon_commit(&im->horizon, info.me_last_txnid, r->height, end);
+	horizon_durable(&im->horizon, engine_durable_txnid(im->db), end, &r->loss);
+	engine_count(im->db, &r->cost);
 	return 0;
 }
 
@@ -145,21 +158,75 @@ lost:
 	return LOST;
 }
 
+/* One batch; after one that was lost, the good blocks of it once more. */
+static enum outcome batch(struct import *im, uint64_t limit, struct chain_error *err)
+{
+	struct chain_error again = { 0 };
+	uint64_t good;
+	enum outcome outcome = one_batch(im, limit, &good, err);
+
+	if (outcome == LOST && err->kind == CHAIN_INPUT && good > 0 && !im->file->stream &&
+	    one_batch(im, good, &good, &again) >= FAILED)
+		*err = again;
+	return outcome;
+}
+
+/* The file has ended: until there is more. False: no longer wanted. */
+static bool wait_for_more(struct import *im)
+{
+	const struct timespec pause = { .tv_nsec = FOLLOW_NS };
+
+	while (go_on(im)) {
+		if (bootstrap_grown(im->file))
+			return true;
+		nanosleep(&pause, NULL);
+	}
+	return false;
+}
+
+/* How many blocks the file still has. Nobody appends to a pipe, so its header is to be believed. */
+static uint64_t blocks_left(struct import *im)
+{
+	const struct bootstrap *file = im->file;
+
+	if (!file->stream)
+		return bootstrap_count(im->file);
+	return file->hint_last < im->tip.height ? 0 : file->hint_last + 1 - im->tip.height;
+}
+
+/* Batches until `live` blocks are left in the file; 0: until it ends. */
+static enum outcome bulk(struct import *im, uint64_t live, struct chain_error *err)
+{
+	uint64_t left = live > 0 ? blocks_left(im) : UINT64_MAX, limit = im->opt->batch;
+	enum outcome outcome = MORE;
+
+	while (outcome == MORE && left > live) {
+		if (limit > left - live)
+			limit = left - live;
+		outcome = batch(im, limit, err);
+		if (live > 0)
+			left -= limit;
+	}
+	return outcome;
+}
+
 static int all_batches(struct import *im, struct chain_error *err)
 {
-	enum outcome outcome;
-	uint64_t good;
+	enum outcome outcome = bulk(im, im->opt->live, err);
+	bool more = outcome == MORE || (outcome == END && im->opt->follow);
 
-	do
-		outcome = one_batch(im, im->opt->batch, &good, err);
-	while (outcome == MORE);
-	if (outcome == LOST && err->kind == CHAIN_INPUT && good > 0) {
-		struct chain_error again = { 0 };
-
-		if (one_batch(im, good, &good, &again) >= FAILED)
-			*err = again;
-	}
-	return outcome == END ? 0 : -1;
+	if (!more || im->result->interrupted)
+		return outcome == END ? 0 : -1;
+	if (engine_go_live(im->db, err))
+		return -1;
+	do {
+		while (outcome == MORE)
+			outcome = batch(im, 1, err);
+		if (outcome != END || im->result->interrupted || !im->opt->follow)
+			break;
+		outcome = MORE;
+	} while (wait_for_more(im));
+	return outcome >= FAILED ? -1 : 0;
 }
 
 /* Parses the chunk at the file's offset, steps behind it and computes its hashes. 0: no chunk. */
@@ -227,6 +294,11 @@ static int skip_stored(struct import *im, struct chain_error *err)
 		rc = bootstrap_skip(file, err);
 		if (rc < 0)
 			return -1;
+		if (rc == 0 && file->stream)
+			return chain_fail(err, CHAIN_REFUSED,
+			    "the pipe ends with block %" PRIu64 "; the store has %" PRIu64
+			    " blocks",
+			    height - 1, im->tip.height);
 		if (rc == 0)
 			break;
 		height++;
@@ -246,6 +318,7 @@ static int load_tip(struct import *im, struct chain_error *err)
 	rc = reader_tip(&reader, &im->tip, err);
 	reader_end(&reader);
 	im->result->start_height = im->result->height = im->tip.height;
+	im->horizon.durable_height = im->tip.height;
 	return rc;
 }
 
@@ -258,14 +331,21 @@ int chain_import(struct chain_db *db, struct bootstrap *b, const struct import_o
 	int rc = -1;
 
 	*result = (struct import_result){ .file_size = b->size };
+	b->growing = opt->follow;
 	im.writer.db = db;
 	im.writer.window = &im.window;
-	if (load_tip(&im, err) == 0 && skip_stored(&im, err) == 0)
+	if (horizon_init(&im.horizon, err) == 0 && load_tip(&im, err) == 0 &&
+	    skip_stored(&im, err) == 0)
 		rc = all_batches(&im, err);
+	/* What was good before an error is durable, too. */
+	if (result->bulk.n + result->live.n > 0 && !db->live && engine_sync(db, err))
+		rc = -1;
+	engine_count(db, &result->cost);
 	result->elapsed_ns = now_ns() - im.start_ns;
 	result->file_offset = b->offset;
 	if (rc == 0 && !result->interrupted && b->hint_last >= im.tip.height)
 		result->missing = b->hint_last + 1 - im.tip.height;
+	horizon_finish(&im.horizon);
 	writer_finish(&im.writer);
 	package_finish(&im.package);
 	return rc;

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "engine.h"
+
 _Static_assert(sizeof(struct row_block_info) == 96, "no padding");
 _Static_assert(sizeof(struct row_block_height) == 40, "no padding");
 _Static_assert(sizeof(struct row_tx_index) == 56, "no padding");
@@ -78,13 +80,13 @@ void chain_error_set_db(struct chain_error *err, int rc, const char *what)
 }
 
 static int open_table(
-    struct chain_db *db, MDB_txn *txn, enum chain_table t, struct chain_error *err)
+    struct chain_db *db, MDB_txn *txn, enum chain_table t, bool create, struct chain_error *err)
 {
 	unsigned flags;
 	int rc;
 
 	rc = mdb_dbi_open(
-	    txn, tables[t].name, tables[t].flags | (db->read_only ? 0 : MDB_CREATE), &db->dbi[t]);
+	    txn, tables[t].name, tables[t].flags | (create ? MDB_CREATE : 0), &db->dbi[t]);
 	if (rc == MDB_NOTFOUND)
 		return chain_fail(
 		    err, CHAIN_REFUSED, "no table %s: no chain is stored here", tables[t].name);
@@ -99,7 +101,7 @@ static int open_table(
 	return rc ? chain_fail_db(err, rc, tables[t].name) : 0;
 }
 
-static int open_tables(struct chain_db *db, struct chain_error *err)
+static int open_tables(struct chain_db *db, bool create, struct chain_error *err)
 {
 	MDB_txn *txn;
 	int rc = mdb_txn_begin(db->env, NULL, db->read_only ? MDB_RDONLY : 0, &txn);
@@ -107,7 +109,7 @@ static int open_tables(struct chain_db *db, struct chain_error *err)
 	if (rc)
 		return chain_fail_db(err, rc, "begin");
 	for (int t = 0; t < CHAIN_TABLES; t++) {
-		if (open_table(db, txn, t, err)) {
+		if (open_table(db, txn, t, create, err)) {
 			mdb_txn_abort(txn);
 			return -1;
 		}
@@ -164,12 +166,14 @@ int chain_db_open(struct chain_db *db, const char *path, const struct chain_db_o
 {
 	/* A reader of a whole chain, and random look-ups by hash: read-ahead helps neither. */
 	unsigned flags = MDB_NORDAHEAD;
+	bool create = opt->write && !opt->existing;
 	size_t map_size = 0;
 	struct stat st;
 
 	memset(db, 0, sizeof(*db));
 	db->read_only = !opt->write;
-	if (opt->write && mkdir(path, 0755) && errno != EEXIST)
+	db->durability = opt->durability;
+	if (create && mkdir(path, 0755) && errno != EEXIST)
 		return chain_fail(
 		    err, CHAIN_SYSTEM, "%s: cannot make the directory: %s", path, strerror(errno));
 	if (stat(path, &st))
@@ -177,7 +181,7 @@ int chain_db_open(struct chain_db *db, const char *path, const struct chain_db_o
 	if (!S_ISDIR(st.st_mode))
 		flags |= MDB_NOSUBDIR;
 	/* LMDB would leave a lock file beside a database that is not there. */
-	else if (!opt->write && !has_data_file(path))
+	else if (!create && !has_data_file(path))
 		return chain_fail(err, CHAIN_REFUSED, "%s: no chain is stored there", path);
 	if (opt->write) {
 		map_size = opt->writemap ? DEFAULT_WRITEMAP_SIZE : DEFAULT_MAP_SIZE;
@@ -185,12 +189,14 @@ int chain_db_open(struct chain_db *db, const char *path, const struct chain_db_o
 			map_size = opt->map_size;
 		if (opt->writemap)
 			flags |= MDB_WRITEMAP;
+		if (opt->durability >= CHAIN_RELAXED)
+			flags |= MDB_NOSYNC;
 	} else {
 		flags |= MDB_RDONLY;
 	}
 	if (open_env(db, path, flags, map_size, err))
 		return -1;
-	if (open_tables(db, err)) {
+	if ((opt->write && engine_attach(db, err)) || open_tables(db, create, err)) {
 		chain_db_close(db);
 		return -1;
 	}

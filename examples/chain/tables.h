@@ -61,16 +61,29 @@ struct row_output {
 };
 #define ROW_OUTPUT_PLAIN (sizeof(struct row_output) - HASH_SIZE)
 
+/* How durable a commit is when it returns. */
+enum chain_durability {
+	CHAIN_AS_SET,  /* as PAGEWISE_STORE says, if anything: strict without it */
+	CHAIN_STRICT,  /* durable, in LMDB's own order, with two barriers */
+	CHAIN_GROUP,   /* durable, with one barrier */
+	CHAIN_RELAXED, /* will be durable within 100 ms; a power cut goes back that far at most */
+	CHAIN_NOSYNC,  /* MDB_NOSYNC: whenever the kernel likes, and a power cut may leave ruins */
+};
+
 struct chain_db {
 	MDB_env *env;
 	MDB_dbi dbi[CHAIN_TABLES];
+	enum chain_durability durability;
+	bool live; /* engine_go_live(): durable whatever the above says */
 	bool read_only;
 	bool no_lock; /* read-only, where no lock file can be made */
 };
 
 struct chain_db_options {
-	bool write; /* create what is missing, and write */
+	bool write;    /* create what is missing, and write */
+	bool existing; /* with write: create nothing */
 	bool writemap;
+	enum chain_durability durability; /* for writing */
 	size_t map_size; /* bytes, for writing; 0: DEFAULT_MAP_SIZE, or DEFAULT_WRITEMAP_SIZE */
 };
 

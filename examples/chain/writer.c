@@ -40,13 +40,44 @@ static int put_unique(struct writer *w, enum chain_table t, const void *row, siz
 	return rc ? chain_fail_db(err, rc, chain_table_name(t)) : 0;
 }
 
-/* Reads the counts, and the window if it belongs to another height. */
-static int load(struct writer *w, struct chain_error *err)
+/* Walks the block_info rows from `from` to the tip: for the window, and for the last one's count. */
+static int load_infos(struct writer *w, uint64_t from, struct chain_error *err)
 {
-	uint64_t infos, from, to, zero = 0;
-	MDB_val k = { sizeof(zero), &zero }, v;
+	uint64_t zero = 0;
+	MDB_val k = { sizeof(zero), &zero }, v = { sizeof(from), &from };
 	struct row_block_info info = { 0 };
-	int rc;
+	int rc = mdb_cursor_get(w->cur[BLOCK_INFO], &k, &v, MDB_GET_BOTH);
+
+	for (uint64_t h = from; h < w->at.height; h++) {
+		if (rc || v.mv_size != sizeof(info))
+			return chain_fail(
+			    err, CHAIN_DAMAGED, "no block_info row of block %" PRIu64, h);
+		memcpy(&info, v.mv_data, sizeof(info));
+		if (w->window->end == h)
+			weight_window_push(w->window, info.long_term_weight);
+		rc = mdb_cursor_get(w->cur[BLOCK_INFO], &k, &v, MDB_NEXT_DUP);
+	}
+	w->at.rct_outputs = info.rct_outputs;
+	return 0;
+}
+
+/* The window before the next block, read anew if it belongs to another height. */
+static int load_window(struct writer *w, struct chain_error *err)
+{
+	uint64_t to = w->at.height, from = to ? to - 1 : 0;
+
+	if (!w->window->ring || w->window->end != to) {
+		from = to > WEIGHT_WINDOW ? to - WEIGHT_WINDOW : 0;
+		weight_window_finish(w->window);
+		if (weight_window_init(w->window, WEIGHT_WINDOW, from))
+			return chain_fail(err, CHAIN_SYSTEM, "no memory for the window of weights");
+	}
+	return load_infos(w, from, err);
+}
+
+static int load_counts(struct writer *w, struct chain_error *err)
+{
+	uint64_t infos;
 
 	if (chain_rows(w->txn, w->db, BLOCKS, &w->at.height, err) ||
 	    chain_rows(w->txn, w->db, BLOCK_INFO, &infos, err) ||
@@ -57,28 +88,6 @@ static int load(struct writer *w, struct chain_error *err)
 		return chain_fail(err, CHAIN_DAMAGED,
 		    "tables blocks and block_info differ in length: %" PRIu64 " and %" PRIu64,
 		    w->at.height, infos);
-	w->at.rct_outputs = 0;
-	to = w->at.height;
-	if (w->window->ring && w->window->end == to) {
-		from = to ? to - 1 : 0;
-	} else {
-		from = to > WEIGHT_WINDOW ? to - WEIGHT_WINDOW : 0;
-		weight_window_finish(w->window);
-		if (weight_window_init(w->window, WEIGHT_WINDOW, from))
-			return chain_fail(err, CHAIN_SYSTEM, "no memory for the window of weights");
-	}
-	v = (MDB_val){ sizeof(from), &from };
-	rc = mdb_cursor_get(w->cur[BLOCK_INFO], &k, &v, MDB_GET_BOTH);
-	for (uint64_t h = from; h < to; h++) {
-		if (rc || v.mv_size != sizeof(info))
-			return chain_fail(
-			    err, CHAIN_DAMAGED, "no block_info row of block %" PRIu64, h);
-		memcpy(&info, v.mv_data, sizeof(info));
-		if (w->window->end == h)
-			weight_window_push(w->window, info.long_term_weight);
-		rc = mdb_cursor_get(w->cur[BLOCK_INFO], &k, &v, MDB_NEXT_DUP);
-	}
-	w->at.rct_outputs = info.rct_outputs;
 	return 0;
 }
 
@@ -96,7 +105,7 @@ int writer_begin(struct writer *w, struct chain_error *err)
 			return chain_fail_db(err, rc, "cursor");
 		}
 	}
-	if (load(w, err)) {
+	if (load_counts(w, err) || load_window(w, err)) {
 		mdb_txn_abort(w->txn);
 		return -1;
 	}
@@ -249,6 +258,9 @@ int writer_append(struct writer *w, const struct package *p, struct chain_error 
 	const struct block *b = &p->block;
 	uint8_t none[HASH_SIZE];
 
+	/* writer_pop() leaves it behind: a row of it is gone that nobody else remembers. */
+	if (w->window->end != w->at.height && load_window(w, err))
+		return -1;
 	hash_prunable(&b->miner, none);
 	if (append_tx(w, &b->miner, p->miner_hash, none, p->offset, err))
 		return -1;

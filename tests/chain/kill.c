@@ -1,75 +1,135 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * kill.c - imports killed (SIGKILL) at any point: what was committed is there, whole; the next import
- * goes on without a gap or a double; the end is the same rows as monerod's.
+ * kill.c - imports killed (SIGKILL) at any point, in every durability: what was committed is there,
+ * whole; the next import goes on without a gap or a double; the end is the same rows as monerod's.
+ *
+ * The page cache lives on, so nothing that was committed may be lost, durable or not. A relaxed store
+ * needs proof that it lived on, which not every kernel gives; without it, it may go back.
  */
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#ifdef CHAIN_ON_PAGEWISE
+#include <pagewise/store.h>
+#endif
+
 #include "support.h"
 #include "verify.h"
 
+#define BLOCKS_IN_FILE 150
+
+struct how {
+	enum chain_durability durability;
+	uint64_t batch, live;
+};
+
+struct pipes {
+	int told[2];  /* height and commits, at each block */
+	int leave[2]; /* a byte for each block that may follow */
+};
+
 static bool tell(void *ctx, const struct import_result *r)
 {
-	uint64_t told[2] = { r->height, r->commits };
+	const struct pipes *p = ctx;
+	uint64_t told[2] = { r->height, r->bulk.n + r->live.n };
+	char byte;
 
-	return write(*(int *)ctx, told, sizeof(told)) == sizeof(told);
+	return write(p->told[1], told, sizeof(told)) == sizeof(told) &&
+	       read(p->leave[0], &byte, 1) == 1;
 }
 
-/* The child: an import that tells the parent of each block before it goes on. */
-static void import(const char *dir, const struct buf *f, uint64_t batch, int out)
+/* The child. */
+static void import(const char *dir, const struct buf *f, const struct how *how, struct pipes *p)
 {
-	struct import_options opt = { .batch = batch, .progress = tell, .ctx = &out };
-	struct chain_db_options how = { .write = true, .map_size = (size_t)256 << 20 };
+	struct import_options opt = {
+		.batch = how->batch, .live = how->live, .progress = tell, .ctx = p
+	};
+	struct chain_db_options open = {
+		.write = true, .map_size = (size_t)256 << 20, .durability = how->durability
+	};
 	struct chain_error err = { 0 };
 	struct import_result r;
 	struct bootstrap b;
 	struct chain_db db;
 
-	if (chain_db_open(&db, dir, &how, &err) || bootstrap_open_memory(&b, f->p, f->n, &err) ||
-	    chain_import(&db, &b, &opt, &r, &err))
+	if (chain_db_open(&db, dir, &open, &err) || bootstrap_open_memory(&b, f->p, f->n, &err) ||
+	    chain_import(&db, &b, &opt, &r, &err)) {
+		fprintf(stderr, "import: %s\n", err.text);
 		_exit(1);
+	}
 	chain_db_close(&db);
 	_exit(0);
 }
 
-/* Kills the import after `blocks` more blocks and a while. False: it had ended by itself. *committed:
- * a height that it had certainly committed. */
-static bool import_killed(const char *dir, const struct buf *f, uint64_t batch, uint64_t blocks,
-    unsigned delay_us, uint64_t *committed)
+/* A height that was certainly committed, from all that the child said. */
+static uint64_t committed_height(int told)
 {
-	uint64_t told[2], commits = 0;
-	int pipes[2], status;
+	uint64_t said[2], commits = 0, height = 0;
+
+	while (read(told, said, sizeof(said)) == sizeof(said)) {
+		/* The first block told of after a commit is one beyond it. */
+		if (said[1] > commits)
+			height = said[0] - 1;
+		commits = said[1];
+	}
+	return height;
+}
+
+/* An import that may do `blocks` blocks, if it is not killed first. Within the first milliseconds it
+ * is anywhere; after a tenth of a second a relaxed store makes its checkpoint. */
+static bool import_killed(
+    const char *dir, const struct buf *f, const struct how *how, size_t blocks, uint64_t *committed)
+{
+	bool late = how->durability == CHAIN_RELAXED && test_random() % 8 == 0;
+	unsigned delay_us = (unsigned)(late ? 90000 + test_random() % 30000 : test_random() % 8000);
+	char leave[32] = { 0 };
+	struct pipes p;
+	int status;
 	pid_t pid;
 
-	assert_int_equal(pipe(pipes), 0);
+	assert_true(blocks <= sizeof(leave));
+	assert_int_equal(pipe(p.told), 0);
+	assert_int_equal(pipe(p.leave), 0);
+	/* Before there is a child: one that has nothing left to do is gone at once. */
+	assert_int_equal(write(p.leave[1], leave, blocks), blocks);
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		close(pipes[0]);
-		import(dir, f, batch, pipes[1]);
+		close(p.told[0]);
+		close(p.leave[1]);
+		import(dir, f, how, &p);
 	}
-	close(pipes[1]);
-	while (blocks-- > 0 && read(pipes[0], told, sizeof(told)) == sizeof(told)) {
-		/* The first block told of after a commit is one beyond it. */
-		if (told[1] > commits) {
-			commits = told[1];
-			*committed = told[0] - 1;
-		}
-	}
+	close(p.told[1]);
+	close(p.leave[0]);
 	usleep(delay_us);
 	assert_int_equal(kill(pid, SIGKILL), 0);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
-	close(pipes[0]);
+	*committed = committed_height(p.told[0]);
+	close(p.told[0]);
+	close(p.leave[1]);
 	if (WIFEXITED(status)) {
 		assert_int_equal(WEXITSTATUS(status), 0);
 		return false;
 	}
 	assert_int_equal(WTERMSIG(status), SIGKILL);
 	return true;
+}
+
+/* Will opening the store go back behind what was committed? */
+static bool goes_back(const char *dir)
+{
+#ifdef CHAIN_ON_PAGEWISE
+	struct pgw_recover_report report = { 0 };
+
+	(void)pgw_env_recover(dir, PGW_RECOVER_CHECK, &report);
+	return report.action == PGW_RECOVER_RESTORED;
+#else
+	return false;
+#endif
 }
 
 static uint64_t verified_height(const char *dir)
@@ -89,28 +149,26 @@ static uint64_t verified_height(const char *dir)
 	return r.blocks;
 }
 
-static void killed_again_and_again(uint64_t batch)
+static void killed_again_and_again(const struct how *how)
 {
 	struct buf f = data_file("c.raw"), m = data_file("c.monerod.mdb");
-	uint64_t committed = 0, height = 0, kills = 0;
+	uint64_t committed, height = 0, kills = 0, bulk = BLOCKS_IN_FILE - how->live;
 	char dir[64], monerod[128];
 
 	make_dir(dir);
-	for (;;) {
-		bool killed = import_killed(dir, &f, batch, test_random() % 24,
-		    (unsigned)(test_random() % 8000), &committed);
+	while (import_killed(dir, &f, how, 1 + test_random() % 24, &committed)) {
+		bool back = goes_back(dir);
 		uint64_t now = verified_height(dir);
 
-		assert_true(now >= committed && now >= height);
-		assert_true(now == 150 || now % batch == 0);
+		if (!back)
+			assert_true(now >= committed && now >= height);
+		assert_true(now >= bulk || now % how->batch == 0);
 		height = now;
-		if (!killed || kills > 200)
-			break;
-		kills++;
+		assert_true(++kills < 2000);
 	}
-	/* With any luck of timing, most of the rounds must have been kills. */
 	assert_true(kills >= 3);
-	assert_int_equal(height, 150);
+	height = verified_height(dir);
+	assert_int_equal(height, BLOCKS_IN_FILE);
 	join(monerod, dir, "monerod.mdb");
 	write_file(monerod, m.p, m.n);
 	assert_same_rows(dir, monerod, all_tables);
@@ -121,19 +179,54 @@ static void killed_again_and_again(uint64_t batch)
 
 static void block_by_block(void **state)
 {
-	killed_again_and_again(1);
+	killed_again_and_again(&(struct how){ CHAIN_AS_SET, 1, 0 });
 }
 
-static void in_batches(void **state)
+static void strict(void **state)
 {
-	killed_again_and_again(5);
+	killed_again_and_again(&(struct how){ CHAIN_STRICT, 5, 0 });
 }
+
+static void nosync(void **state)
+{
+	killed_again_and_again(&(struct how){ CHAIN_NOSYNC, 5, 0 });
+}
+
+/* The bulk without syncs, then durable commits, in one process. */
+static void nosync_then_live(void **state)
+{
+	killed_again_and_again(&(struct how){ CHAIN_NOSYNC, 5, 70 });
+}
+
+#ifdef CHAIN_ON_PAGEWISE
+static void group(void **state)
+{
+	killed_again_and_again(&(struct how){ CHAIN_GROUP, 5, 0 });
+}
+
+static void relaxed(void **state)
+{
+	killed_again_and_again(&(struct how){ CHAIN_RELAXED, 5, 0 });
+}
+
+static void relaxed_then_live(void **state)
+{
+	killed_again_and_again(&(struct how){ CHAIN_RELAXED, 5, 70 });
+}
+#endif
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(block_by_block),
-		cmocka_unit_test(in_batches),
+		cmocka_unit_test(strict),
+		cmocka_unit_test(nosync),
+		cmocka_unit_test(nosync_then_live),
+#ifdef CHAIN_ON_PAGEWISE
+		cmocka_unit_test(group),
+		cmocka_unit_test(relaxed),
+		cmocka_unit_test(relaxed_then_live),
+#endif
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,7 +48,7 @@ static void import_fine(const struct buf *f, uint64_t batch, uint64_t blocks)
 
 	assert_fine(import_bytes(dir, f->p, f->n, batch, &r, &err), &err);
 	assert_int_equal(r.blocks, blocks);
-	assert_int_equal(r.commits, (blocks + batch - 1) / batch);
+	assert_int_equal(r.bulk.n, (blocks + batch - 1) / batch);
 }
 
 /* monerod's own file, where a lock file may be made beside it. */
@@ -309,7 +309,7 @@ static void map_full(void **state)
 	height = r.height;
 	assert_in_range(height, 10, 1199);
 	assert_int_equal(height % 10, 0);
-	assert_int_equal(r.commits, height / 10);
+	assert_int_equal(r.bulk.n, height / 10);
 	verify_store(dir, height);
 	memset(&err, 0, sizeof(err));
 	assert_fine(import_bytes(dir, f.p, f.n, 100, &r, &err), &err);

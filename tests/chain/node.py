@@ -1,0 +1,165 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# node.py CHAIN DATA: what a node does all its life, by the command: an initial download in one
+# durability and durable commits from then on, a file that grows while it is read, a pipe, blocks
+# taken off again.
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+chain, data = sys.argv[1:]
+a_raw, c_raw = os.path.join(data, "a.raw"), os.path.join(data, "c.raw")
+failures = []
+
+
+def check(good, what):
+    if not good:
+        failures.append(what)
+
+
+def same(got, want, what):
+    check(got == want, f"{what}: {got!r} where {want!r} is due")
+
+
+def run(*args, code=0, **more):
+    p = subprocess.run([chain, *args], capture_output=True, text=True, **more)
+    check(p.returncode == code, f"{args}: left with {p.returncode} for {code}: {p.stderr}")
+    return p.stdout, p.stderr
+
+
+def ask(*args, **more):
+    return json.loads(run(*args, "--json", **more)[0])
+
+
+def verified(db, blocks):
+    same(ask("verify", db)["verified"]["blocks"], blocks, f"{db}: blocks that verify")
+
+
+def on_plain_lmdb(tmp):
+    """It has strict and nosync only, and says so."""
+    p = subprocess.run([chain, "import", c_raw, os.path.join(tmp, "probe"), "--durability=group"],
+                       capture_output=True, text=True)
+    check(p.returncode == 0 or "plain LMDB" in p.stderr, f"--durability=group: {p.stderr}")
+    return p.returncode != 0
+
+
+def durabilities(tmp, modes):
+    for mode in modes:
+        db = os.path.join(tmp, mode)
+        got = ask("import", a_raw, db, f"--durability={mode}", "--live=100", "--batch=250")
+        same(got["durability"], mode, "durability")
+        same((got["bulk"]["commits"], got["live"]["commits"]), (5, 100), f"{mode}: commits")
+        if mode in ("strict", "group"):
+            same(got["at_risk"]["blocks_max"], 0, f"{mode}: blocks at risk")
+        if mode == "nosync":
+            same(got["at_risk"]["blocks_max"], 1100, "nosync: blocks at risk")
+        if "synced" in got:
+            # Of the live commits: one each, and two in LMDB's own order.
+            each = 1 if mode in ("group", "relaxed") else 2
+            least = 100 * each
+            check(got["synced"]["barriers"] >= least,
+                  f"{mode}: {got['synced']['barriers']} barriers, not {least}")
+        verified(db, 1200)
+        same(ask("import", a_raw, db, f"--durability={mode}")["blocks"], 0, f"{mode}: once more")
+    run("import", a_raw, os.path.join(tmp, "x"), "--durability=fast", code=2)
+
+
+def live_beyond_the_file(tmp):
+    """More live blocks than there are: all are."""
+    db = os.path.join(tmp, "live")
+    got = ask("import", c_raw, db, "--durability=nosync", "--live=1000")
+    same((got["bulk"]["commits"], got["live"]["commits"]), (0, 150), "live from the start")
+    same(got["at_risk"]["blocks_max"], 0, "live from the start: at risk")
+
+
+def pipes(tmp):
+    db = os.path.join(tmp, "pipe")
+    with open(a_raw, "rb") as f:
+        raw = f.read()
+
+    def pipe(content, *more, code=0):
+        p = subprocess.run([chain, "import", "-", db, "--json", *more], input=content,
+                           capture_output=True)
+        check(p.returncode == code, f"pipe: left with {p.returncode} for {code}: {p.stderr}")
+        return json.loads(p.stdout) if p.stdout else {}, p.stderr.decode()
+
+    got, _ = pipe(raw[:400000], code=1)
+    check(0 < got["height"] < 1200, "part of a pipe")
+    half = got["height"]
+    got, _ = pipe(raw, "--live=20")
+    same((got["from_height"], got["height"]), (half, 1200), "the rest of a pipe")
+    same(got["live"]["commits"], 20, "live commits from a pipe")
+    same(pipe(raw)[0]["blocks"], 0, "a pipe once more")
+    with open(c_raw, "rb") as f:
+        _, err = pipe(f.read(), code=1)
+    check("the pipe ends" in err, f"a short pipe: {err}")
+    _, err = pipe(raw, "--follow", code=1)
+    check("a pipe is read to its end" in err, f"--follow of a pipe: {err}")
+    verified(db, 1200)
+
+
+def follow(tmp):
+    """A file that grows while it is read, by pieces that end anywhere."""
+    db, path = os.path.join(tmp, "follow"), os.path.join(tmp, "growing.raw")
+    with open(c_raw, "rb") as f:
+        raw = f.read()
+    with open(path, "wb") as f:
+        f.write(raw[:50000])
+        f.flush()
+        p = subprocess.Popen([chain, "import", path, db, "--follow", "--durability=nosync", "--json"],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for at in range(50000, len(raw), 1777):
+            f.write(raw[at:at + 1777])
+            f.flush()
+            time.sleep(0.02)
+        for _ in range(600):
+            info = subprocess.run([chain, "info", db, "--json"], capture_output=True, text=True)
+            if info.returncode == 0 and json.loads(info.stdout)["height"] == 150:
+                break
+            time.sleep(0.1)
+        p.send_signal(signal.SIGTERM)
+        out, err = p.communicate()
+    same(p.returncode, 3, f"exit code of an import that follows: {err}")
+    got = json.loads(out)
+    same((got["height"], got["bulk"]["commits"] + got["live"]["commits"]),
+         (150, got["commits"]), "what was followed")
+    check(got["live"]["commits"] > 0, "nothing was live")
+    verified(db, 150)
+
+
+def pop(tmp):
+    db = os.path.join(tmp, "pop")
+    ask("import", a_raw, db)
+    got = ask("pop", "200", db, "--verify")
+    same((got["height"], got["blocks"], got["verified"]["blocks"]), (1000, 200, 1000), "pop")
+    _, err = run("pop", "1001", db, code=1)
+    check("the chain has 1000" in err, f"pop too many: {err}")
+    run("pop", "-1", db, code=2)
+    run("pop", "some", db, code=2)
+    _, err = run("pop", "1", os.path.join(tmp, "nowhere"), code=1)
+    check("nowhere" in err and not os.path.exists(os.path.join(tmp, "nowhere")), f"pop: {err}")
+    same(ask("import", a_raw, db)["blocks"], 200, "blocks after pop")
+    verified(db, 1200)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as tmp:
+        modes = ["strict", "nosync"]
+        if not on_plain_lmdb(tmp):
+            modes += ["group", "relaxed"]
+        durabilities(tmp, modes)
+        live_beyond_the_file(tmp)
+        pipes(tmp)
+        follow(tmp)
+        pop(tmp)
+    for failure in failures:
+        print(failure, file=sys.stderr)
+    return 1 if failures else 0
+
+
+sys.exit(main())
