@@ -15,19 +15,22 @@
  *                  lock of jemalloc and is not inside it: where a thread may be made (purger.h).
  *   extent_alloc_mmap  maps jemalloc's metadata, which does not go through the hooks: where address
  *                  space is limited it must be able to have what we keep.
- *   arena_decay    with all set: somebody asked for everything to be given back (arena.<i>.purge,
+ *   arena_decay, ctl_by*  somebody asks mallctl for everything to be given back (arena.<i>.purge,
  *                  thread.idle), and expects it done when the call returns.
+ *   arena_destroy  is when the purger must let go of an arena.
  *   pthread_atfork registers our handlers around jemalloc's.
  *
  * In a hook there is no malloc, mallctl, stdio or pthread_create: jemalloc is in the middle of
  * something, and may hold a lock.
  */
 #include <errno.h>
+#include <malloc.h>
 #include <pthread.h>
 
 #include <pagewise/advise.h>
 #include <pagewise/alloc.h>
 
+#include "decay.h"
 #include "jemalloc_private.h"
 #include "options.h"
 #include "purge.h"
@@ -139,7 +142,14 @@ void *__wrap_je_arena_new(void *tsdn, unsigned ind, const struct je_arena_config
 	if (ind == 0) /* its base exists already, with the default hooks; it holds no extent yet */
 		je_base_extent_hooks_set(je_b0get(), &our_hooks);
 	PGW__ALLOC_COUNT(arenas, 1);
+	pgw__decay_add(ind, arena);
 	return arena;
+}
+
+void __wrap_je_arena_destroy(void *tsd, void *arena)
+{
+	pgw__decay_remove(arena);
+	__real_je_arena_destroy(tsd, arena);
 }
 
 void __wrap_je_sc_boot(void *data)
@@ -148,6 +158,8 @@ void __wrap_je_sc_boot(void *data)
 	if (pgw__option(PGW_ALLOC_HOOKS))
 		je_opt_retain = false; /* the default; the configuration is read after this */
 	pgw__space_mapped = je_pages_set_thp_state;
+	pgw__space_in_child = pgw__decay_in_child;
+	pgw__purger_upstream = &pgw__decay_upstream;
 	__real_je_sc_boot(data);
 }
 
@@ -167,20 +179,63 @@ void *__wrap_je_extent_alloc_mmap(void *addr, size_t size, size_t align, bool *z
 void __wrap_je_peak_alloc_event_handler(void *tsd, uint64_t elapsed)
 {
 	__real_je_peak_alloc_event_handler(tsd, elapsed);
-	pgw__purger_poll(true);
+	pgw__purger_poll(true, elapsed);
 }
 
 void __wrap_je_peak_dalloc_event_handler(void *tsd, uint64_t elapsed)
 {
 	__real_je_peak_dalloc_event_handler(tsd, elapsed);
-	pgw__purger_poll(false);
+	pgw__purger_poll(false, elapsed);
 }
 
+/* ---- on demand ---- */
+
+/* This thread is in mallctl; and everything an arena had was asked for there. */
+static __thread bool in_ctl, demanded;
+
+/* In mallctl one batch follows for all arenas. At the end of the last thread of an arena, where it
+ * is called too, nobody waits. */
 void __wrap_je_arena_decay(void *tsdn, void *arena, bool is_background_thread, bool all)
 {
 	__real_je_arena_decay(tsdn, arena, is_background_thread, all);
-	if (all)
+	if (!all)
+		return;
+	if (in_ctl)
+		demanded = true;
+	else
 		pgw__purge_all(0, UINT64_MAX);
+}
+
+static void ctl_done(void)
+{
+	in_ctl = false;
+	if (!demanded)
+		return;
+	demanded = false;
+	pgw__purge_all(0, UINT64_MAX);
+	pgw__space_drain();
+}
+
+int __wrap_je_ctl_byname(
+    void *tsd, const char *name, void *oldp, size_t *oldlen, void *newp, size_t newlen)
+{
+	int err;
+
+	in_ctl = true;
+	err = __real_je_ctl_byname(tsd, name, oldp, oldlen, newp, newlen);
+	ctl_done();
+	return err;
+}
+
+int __wrap_je_ctl_bymib(void *tsd, const size_t *mib, size_t miblen, void *oldp, size_t *oldlen,
+    void *newp, size_t newlen)
+{
+	int err;
+
+	in_ctl = true;
+	err = __real_je_ctl_bymib(tsd, mib, miblen, oldp, oldlen, newp, newlen);
+	ctl_done();
+	return err;
 }
 
 /* ---- fork ---- */
@@ -205,21 +260,41 @@ int __wrap_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*ch
 
 /* ---- public ---- */
 
+/* Everything this thread can reach: its cache, what the arenas have decayed or would, and what is
+ * pending. */
+static int give_back(void)
+{
+	_Static_assert(MALLCTL_ARENAS_ALL == 4096, "the name below");
+	(void)mallctl("thread.tcache.flush", NULL, NULL, NULL, 0); /* fails if it has none */
+	return mallctl("arena.4096.purge", NULL, NULL, NULL, 0) ? -EINVAL : 0;
+}
+
 int pgw_alloc_purge(void)
 {
 	struct pgw_alloc_stats before, after;
-	char name[] = "arena.4096.purge"; /* MALLCTL_ARENAS_ALL */
 
-	_Static_assert(MALLCTL_ARENAS_ALL == 4096, "the name above");
 	pgw_alloc_stats_get(&before);
-	if (mallctl(name, NULL, NULL, NULL, 0))
+	if (give_back())
 		return -EINVAL;
 	if (!hooks_wanted())
 		return -EOPNOTSUPP;
-	pgw__purge_all(0, UINT64_MAX);
-	pgw__space_drain();
 	pgw_alloc_stats_get(&after);
 	return after.kept_ranges > before.kept_ranges ? -EAGAIN : 0;
+}
+
+/* As malloc_trim(3): 1 if memory was given back. There is no heap whose top a pad could be left at;
+ * jemalloc asks for space again when it needs some. */
+__attribute__((visibility("default"))) int malloc_trim(size_t pad)
+{
+	struct pgw_alloc_stats before, after;
+	int saved = errno;
+
+	(void)pad;
+	pgw_alloc_stats_get(&before);
+	(void)give_back();
+	pgw_alloc_stats_get(&after);
+	errno = saved;
+	return after.purged_ranges - after.kept_ranges > before.purged_ranges - before.kept_ranges;
 }
 
 int pgw_alloc_option_set(enum pgw_alloc_option option, uint64_t value)

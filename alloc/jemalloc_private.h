@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <jemalloc/jemalloc.h>
 
@@ -36,13 +37,27 @@ void je_pages_set_thp_state(void *addr, size_t size);
 
 void je_jemalloc_prefork(void); /* what jemalloc registers with pthread_atfork */
 
+/* State of a thread. A thread that jemalloc does not serve needs no more than the minimal one, which
+ * has no thread cache and no arena (jemalloc's own background threads have it). */
+extern __thread char je_tsd_tls[] __attribute__((tls_model("initial-exec")));
+void *je_tsd_fetch_slow(void *tsd, bool minimal);
+
+/* Adds to the counts; takes no lock. Pages. */
+void je_arena_basic_stats_merge(void *tsdn, void *arena, unsigned *threads, const char **dss,
+    ssize_t *dirty_decay_ms, ssize_t *muzzy_decay_ms, size_t *active, size_t *dirty, size_t *muzzy);
+
 /* Wrapped by the linker (--wrap): the real ones, and ours. Why each: hooks.c. */
 #define WRAP(type, name, ...)            \
 	type __real_##name(__VA_ARGS__); \
 	type __wrap_##name(__VA_ARGS__)
 
 WRAP(void *, je_arena_new, void *tsdn, unsigned ind, const struct je_arena_config *config);
+WRAP(void, je_arena_destroy, void *tsd, void *arena);
 WRAP(void, je_arena_decay, void *tsdn, void *arena, bool is_background_thread, bool all);
+WRAP(int, je_ctl_byname, void *tsd, const char *name, void *oldp, size_t *oldlen, void *newp,
+    size_t newlen);
+WRAP(int, je_ctl_bymib, void *tsd, const size_t *mib, size_t miblen, void *oldp, size_t *oldlen,
+    void *newp, size_t newlen);
 WRAP(void *, je_extent_alloc_mmap, void *addr, size_t size, size_t align, bool *zero, bool *commit);
 WRAP(void, je_sc_boot, void *data);
 WRAP(void, je_peak_alloc_event_handler, void *tsd, uint64_t elapsed);

@@ -17,9 +17,23 @@
 #include "purge.h"
 #include "sys.h"
 
-/* Less than this is not worth a thread (whose stacks and task cost some 30 KiB): it stays pending
- * until there is more. */
-#define SPAWN_BYTES (UINT64_C(256) << 10)
+/* Unused memory that is worth a thread, whose stacks and task cost some 30 KiB, and which takes some
+ * 50 us to make. A process that has just begun may end soon, or fork, or want to be the only thread
+ * (unshare): there it takes more, and most of all where jemalloc is to keep the memory for a while
+ * (SPAWN_YOUNG_UNUSED) rather than to give it back at once (SPAWN_YOUNG_PENDING). */
+#define YOUNG_MS	    1000
+#define SPAWN_BYTES	    (UINT64_C(64) << 10)
+#define SPAWN_YOUNG_PENDING (UINT64_C(256) << 10)
+#define SPAWN_YOUNG_UNUSED  (UINT64_C(1) << 20)
+
+/* A process with threads that holds as much gets the thread before it frees: see purger.h. */
+#define SPAWN_HELD (UINT64_C(1) << 20)
+
+/* To look at all arenas takes some hundred ns. */
+#define CHECK_BYTES (UINT64_C(128) << 10)
+
+/* With traffic, but nothing unused, the thread looks as often. */
+#define LOOK_MS 1000
 
 /* Memory that a child would copy at its or the parent's next write. Purging it costs a few hundred
  * ns a page, which is less, but also a system call for a process that forks all the time. */
@@ -32,10 +46,16 @@
 #define STACK_BYTES    (64u << 10)
 #define RETRY_AFTER_MS 1000
 
+const struct pgw__upstream *pgw__purger_upstream;
+
 static _Atomic uint64_t running; /* the generation the thread is (being) made in; 0: none */
-static _Atomic uint64_t wanted;	 /* the generation in which the hook asked for it; 0: not asked */
+static _Atomic uint64_t wanted;	 /* the generation in which somebody asked for it; 0: not asked */
 static _Atomic uint64_t retry_ms;
+static _Atomic uint64_t traffic; /* bytes since the arenas were last looked at; no thread yet */
 static atomic_bool exiting;
+
+/* Has there been traffic since the thread last looked? RESTING: no, and it sleeps until there is. */
+static _Atomic enum { BUSY, QUIET, RESTING } activity;
 
 bool pgw__purger_running(void)
 {
@@ -44,13 +64,44 @@ bool pgw__purger_running(void)
 
 /* ---- the thread ---- */
 
-/* Returns with the lock released. Sleeps at most once. */
-static void purge_or_sleep(bool *idle)
+struct watch {
+	uint64_t decay_ms; /* when to decay next; 0: resting */
+	bool idle;	   /* nothing was pending a moment ago either */
+};
+
+static void decay(struct watch *w, uint64_t now)
 {
-	struct pgw__space_view v = pgw__space_lock_and_view();
+	struct pgw__unused u = { 0 };
+	int quiet = QUIET;
+
+	atomic_store(&activity, QUIET); /* whoever frees from here on says so */
+	if (pgw__purger_upstream)
+		pgw__purger_upstream->decay(false, &u);
+	if (u.step_ms)
+		w->decay_ms = now + u.step_ms;
+	else
+		w->decay_ms =
+		    atomic_compare_exchange_strong(&activity, &quiet, RESTING) ? 0 : now + LOOK_MS;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return b && b < a ? b : a;
+}
+
+/* Sleeps at most once. */
+static void turn(struct watch *w)
+{
 	uint64_t age = pgw__option(PGW_ALLOC_AGE);
 	uint64_t now = pgw__now_ms();
+	struct pgw__space_view v;
 
+	if (!w->decay_ms && atomic_load(&activity) != RESTING)
+		w->decay_ms = now + LOOK_MS;
+	if (w->decay_ms && w->decay_ms <= now)
+		decay(w, now);
+
+	v = pgw__space_lock_and_view();
 	if (pgw__space_over(&v)) {
 		/* All of it: what is left would only make the next call a smaller one. */
 		pgw__space_unlock();
@@ -60,26 +111,28 @@ static void purge_or_sleep(bool *idle)
 		pgw__space_unlock();
 		pgw__purge_all(UINT64_MAX, now - age / 2);
 	} else if (v.pending_ranges) {
-		*idle = false;
-		pgw__space_wait_and_unlock(v.oldest_ms + age);
-	} else if (!*idle) {
+		w->idle = false;
+		pgw__space_wait_and_unlock(earlier(v.oldest_ms + age, w->decay_ms), false);
+	} else if (!w->idle) {
 		/* Freeing and reusing in turn empties and fills the pool all the time. Stay for one
 		 * more age, in which nobody has to wake us. */
-		*idle = true;
-		pgw__space_wait_and_unlock(now + age);
-	} else {
-		pgw__space_wait_and_unlock(0);
+		w->idle = true;
+		pgw__space_wait_and_unlock(earlier(now + age, w->decay_ms), false);
+	} else if (w->decay_ms || atomic_load(&activity) == RESTING) {
+		pgw__space_wait_and_unlock(w->decay_ms, true);
+	} else { /* traffic, just now */
+		pgw__space_unlock();
 	}
 }
 
 static void *purger(void *arg)
 {
-	bool idle = false;
+	struct watch w = { .decay_ms = pgw__now_ms() };
 
 	(void)arg;
 	(void)prctl(PR_SET_NAME, "pagewise");
 	for (;;)
-		purge_or_sleep(&idle);
+		turn(&w);
 	return NULL;
 }
 
@@ -125,19 +178,62 @@ static void start(uint64_t generation)
 	errno = saved;
 }
 
-void pgw__purger_poll(bool in_malloc)
-{
-	uint64_t asked = atomic_load_explicit(&wanted, memory_order_relaxed);
+/* ---- safe points ---- */
 
-	if (!asked || asked != pgw__space_generation() || atomic_load(&exiting))
+/* The thread sleeps on what is pending; this wakes it for what may be unused. */
+static void note_traffic(void)
+{
+	if (atomic_load_explicit(&activity, memory_order_relaxed) == BUSY)
+		return;
+	if (atomic_exchange(&activity, BUSY) == RESTING)
+		pgw__space_wake();
+}
+
+static bool young(void)
+{
+	return pgw__now_ms() < pgw__space_born_ms() + YOUNG_MS;
+}
+
+/* Is there enough for a thread to do? */
+static bool worth_it(bool in_malloc)
+{
+	struct pgw__unused u;
+
+	if (!pgw__purger_upstream)
+		return false;
+	if (in_malloc && !__libc_single_threaded && pgw__space_held() >= SPAWN_HELD)
+		return true;
+	if (!pgw__purger_upstream->unused(&u))
+		return false;
+	u.bytes += pgw__space_look().pending_bytes;
+	return u.bytes >= SPAWN_YOUNG_UNUSED || (u.bytes >= SPAWN_BYTES && !young());
+}
+
+static bool asked_for(bool in_malloc, uint64_t bytes)
+{
+	if (atomic_load_explicit(&wanted, memory_order_relaxed) == pgw__space_generation())
+		return true;
+	if (atomic_fetch_add_explicit(&traffic, bytes, memory_order_relaxed) + bytes < CHECK_BYTES)
+		return false;
+	atomic_store_explicit(&traffic, 0, memory_order_relaxed);
+	return worth_it(in_malloc);
+}
+
+void pgw__purger_poll(bool in_malloc, uint64_t bytes)
+{
+	if (pgw__purger_running()) {
+		note_traffic();
+		return;
+	}
+	if (atomic_load(&exiting) || !pgw__space_generation() || !pgw__option(PGW_ALLOC_THREAD))
 		return;
 	if (!in_malloc && !__libc_single_threaded)
 		return;
-	if (!pgw__option(PGW_ALLOC_THREAD) || pgw__now_ms() < atomic_load(&retry_ms))
+	if (!asked_for(in_malloc, bytes) || pgw__now_ms() < atomic_load(&retry_ms))
 		return;
 	if (pgw__sys.getpid() != pgw__space_pid())
 		return; /* in a vfork child it would run in the wrong process */
-	start(asked);
+	start(pgw__space_generation());
 }
 
 void pgw__purger_exit(void)
@@ -164,7 +260,7 @@ void pgw__purger_notice(const struct pgw__space_view *v)
 		if (v->oldest_ms + age <= now)
 			pgw__purge_inline(UINT64_MAX, now - age / 2, SIZE_MAX);
 	}
-	if (v->pending_bytes >= SPAWN_BYTES && pgw__option(PGW_ALLOC_THREAD))
+	if (v->pending_bytes >= SPAWN_YOUNG_PENDING && pgw__option(PGW_ALLOC_THREAD))
 		atomic_store_explicit(&wanted, pgw__space_generation(), memory_order_relaxed);
 }
 

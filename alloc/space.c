@@ -22,6 +22,7 @@
 #define SHARE_MAX (UINT64_C(64) << 20)
 
 struct pgw__space pgw__space;
+void (*pgw__space_in_child)(void);
 
 static uint64_t clock_ms(clockid_t id)
 {
@@ -76,6 +77,7 @@ static void set_up(bool handled)
 	pgw__space.idle = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
 	pgw__space.sleeper = AWAKE;
 	pgw__space.pid = pgw__sys.getpid();
+	pgw__space.born_ms = stamp_ms();
 	if (g == 0 || (pgw__space.torn && !handled))
 		forget();
 	else
@@ -87,6 +89,8 @@ static void set_up(bool handled)
 			.arenas_foreign = pgw__space.n.arenas_foreign,
 			.raw_forks = !handled,
 		};
+	if (g && pgw__space_in_child)
+		pgw__space_in_child();
 	atomic_store(&pgw__space.generation, g + 1);
 }
 
@@ -137,6 +141,16 @@ void pgw__space_fork_child(void)
 uint64_t pgw__space_generation(void)
 {
 	return atomic_load_explicit(&pgw__space.generation, memory_order_relaxed);
+}
+
+uint64_t pgw__space_born_ms(void)
+{
+	return pgw__space.born_ms;
+}
+
+uint64_t pgw__space_held(void)
+{
+	return atomic_load_explicit(&pgw__space.held, memory_order_relaxed);
 }
 
 pid_t pgw__space_pid(void)
@@ -316,7 +330,8 @@ int pgw__space_give(void *addr, size_t size, struct pgw__space_view *v)
 	pgw__space.n.given_bytes += size;
 	pgw__space_set_held(pgw__space_held() - size);
 	*v = view();
-	wake = pgw__space.sleeper == ASLEEP || (pgw__space.sleeper == TIMED && pgw__space_over(v));
+	wake =
+	    pgw__space.sleeper == IF_ANY || (pgw__space.sleeper == IF_OVER && pgw__space_over(v));
 	if (wake)
 		pgw__space.sleeper = AWAKE; /* one call is enough */
 	pgw__space_unlock();
@@ -402,11 +417,11 @@ struct pgw__space_view pgw__space_lock_and_view(void)
 	return view();
 }
 
-void pgw__space_wait_and_unlock(uint64_t deadline_ms)
+void pgw__space_wait_and_unlock(uint64_t deadline_ms, bool any)
 {
 	struct timespec t = { (time_t)(deadline_ms / 1000), (long)(deadline_ms % 1000) * 1000000 };
 
-	pgw__space.sleeper = deadline_ms ? TIMED : ASLEEP;
+	pgw__space.sleeper = any ? IF_ANY : IF_OVER;
 	pgw__space.torn = false; /* waiting is no danger to a child */
 	if (deadline_ms)
 		(void)pthread_cond_clockwait(
@@ -415,6 +430,14 @@ void pgw__space_wait_and_unlock(uint64_t deadline_ms)
 		(void)pthread_cond_wait(&pgw__space.work, &pgw__space.lock);
 	pgw__space.sleeper = AWAKE;
 	pgw__space_unlock();
+}
+
+void pgw__space_wake(void)
+{
+	pgw__space_lock();
+	pgw__space.sleeper = AWAKE;
+	pgw__space_unlock();
+	pthread_cond_signal(&pgw__space.work);
 }
 
 struct pgw__space_view pgw__space_look(void)

@@ -92,9 +92,11 @@ uint64_t pgw__space_reclaim(void);
 /* The lock and a view of what it guards, for the purger's waiting. */
 struct pgw__space_view pgw__space_lock_and_view(void);
 void pgw__space_unlock(void);
-/* Sleep until pgw__space_give finds reason to wake us or, unless it is 0, until deadline_ms. The
- * lock is held before, and released after. */
-void pgw__space_wait_and_unlock(uint64_t deadline_ms);
+/* Sleep until pgw__space_give finds reason to wake us (any: whatever it gets; else when a purge is
+ * due for its amount), pgw__space_wake is called or, unless it is 0, until deadline_ms. The lock is
+ * held before, and released after. */
+void pgw__space_wait_and_unlock(uint64_t deadline_ms, bool any);
+void pgw__space_wake(void);
 
 /* What is pending; takes the lock. */
 struct pgw__space_view pgw__space_look(void);
@@ -119,11 +121,20 @@ uint64_t pgw__now_ms(void);
  * value it saw. Never 0. */
 uint64_t pgw__space_generation(void);
 
+/* When this process began, or rather began to use memory (pgw__now_ms). */
+uint64_t pgw__space_born_ms(void);
+
+/* Bytes that jemalloc holds. */
+uint64_t pgw__space_held(void);
+
 /* The process that generation belongs to: another one than getpid's in a vfork child. */
 pid_t pgw__space_pid(void);
 
 /* Called outside of the lock with each piece of fresh memory, if set (before the first use). */
 extern void (*pgw__space_mapped)(void *addr, size_t len);
+
+/* Called once in each forked child, before it uses anything of this, if set. */
+extern void (*pgw__space_in_child)(void);
 
 /* Forget every range, as S5 does (and the counters). For tests. */
 void pgw__space_reset(void);

@@ -15,10 +15,10 @@ enum pgw__state { PENDING, STALE, CLEAN, HIDDEN, POOLS };
 
 struct pgw__space {
 	pthread_mutex_t lock;
-	pthread_cond_t work; /* the purger sleeps here */
-	pthread_cond_t idle; /* in_flight has become empty */
-	bool torn;	     /* somebody is between lock and unlock */
-	enum { AWAKE, TIMED, ASLEEP } sleeper;
+	pthread_cond_t work;			 /* the purger sleeps here */
+	pthread_cond_t idle;			 /* in_flight has become empty */
+	bool torn;				 /* somebody is between lock and unlock */
+	enum { AWAKE, IF_OVER, IF_ANY } sleeper; /* when to wake it */
 
 	struct pgw__extent_cache cache;
 	struct pgw__pool pool[POOLS];
@@ -28,15 +28,11 @@ struct pgw__space {
 	struct pgw_alloc_stats n;
 
 	_Atomic uint64_t generation;
+	uint64_t born_ms;
 	pid_t pid;
 };
 
 extern struct pgw__space pgw__space;
-
-static inline uint64_t pgw__space_held(void)
-{
-	return atomic_load_explicit(&pgw__space.held, memory_order_relaxed);
-}
 
 static inline void pgw__space_set_held(uint64_t v)
 {

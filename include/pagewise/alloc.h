@@ -49,9 +49,10 @@ int pgw_alloc_option_get(enum pgw_alloc_option option, uint64_t *value);
  * runs). */
 int pgw_alloc_option_set(enum pgw_alloc_option option, uint64_t value);
 
-/* Give back all memory that is not in use, now: decays every arena (as mallctl
- * "arena.<all>.purge" does), purges everything pending, and waits for purges that other threads
- * have in flight. Memory in thread caches stays there.
+/* Give back all memory that is not in use, now: empties the calling thread's cache, decays every
+ * arena (as mallctl "arena.<all>.purge" does), purges everything pending, and waits for purges that
+ * other threads have in flight. Memory in caches of other threads stays there. The library exports
+ * malloc_trim(3) too, which does the same and returns 1 if memory was given back.
  * 0; -EOPNOTSUPP if the hooks are off (the arenas were decayed by jemalloc alone); -EAGAIN if part
  * of the memory could not be given back (locked pages, a system call filter): it is stale then and
  * will be reused first. Takes as long as the kernel takes; not from a signal handler. */

@@ -106,7 +106,7 @@ static void *work(void *arg)
 		if (zero)
 			check(b, 0, 0);
 		fill(b, value);
-		pgw__purger_poll(true);
+		pgw__purger_poll(true, b->size);
 	}
 	for (int i = 0; i < BLOCKS; i++)
 		if (v[i].p)

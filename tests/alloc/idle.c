@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * idle.c CASE: a process that has freed gets its memory back to the kernel while it does nothing,
+ * and at once when it asks. Linked to the library; run with MALLOC_CONF=dirty_decay_ms:500.
+ *
+ * Nothing here calls malloc while it waits. No time is asserted but a generous end.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <jemalloc/jemalloc.h>
+#include <pagewise/alloc.h>
+
+#define KIB	 ((size_t)1 << 10)
+#define MIB	 ((size_t)1 << 20)
+#define END_S	 60
+#define BLOCKS_N 8192
+
+static int wrong(const char *what)
+{
+	fprintf(stderr, "FAIL: %s (errno %d)\n", what, errno);
+	return 1;
+}
+
+static struct pgw_alloc_stats stats(void)
+{
+	struct pgw_alloc_stats s;
+
+	pgw_alloc_stats_get(&s);
+	return s;
+}
+
+static void nap(long ms)
+{
+	struct timespec t = { ms / 1000, ms % 1000 * 1000000 };
+
+	nanosleep(&t, NULL);
+}
+
+/* All of a small file, as text; no malloc. */
+static bool slurp(const char *path, char *buf, size_t cap)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, buf, cap - 1);
+
+	if (fd >= 0)
+		close(fd);
+	buf[n > 0 ? n : 0] = '\0';
+	return n > 0;
+}
+
+static size_t resident(void)
+{
+	char buf[256], *end;
+
+	if (!slurp("/proc/self/statm", buf, sizeof(buf)))
+		return SIZE_MAX;
+	strtoul(buf, &end, 10);
+	return strtoul(end, NULL, 10) * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Sleeps until at most this much is resident. */
+static bool falls_to(size_t bytes)
+{
+	for (int i = 0; i < END_S * 20 && resident() > bytes; i++)
+		nap(50);
+	return resident() <= bytes;
+}
+
+/* ---- blocks ---- */
+
+static void *v[BLOCKS_N];
+
+static void fill(size_t n, size_t size)
+{
+	for (size_t i = 0; i < n; i++) {
+		v[i] = malloc(size);
+		if (!v[i])
+			abort();
+		memset(v[i], 1, size);
+	}
+}
+
+static void drop(size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(v[i]);
+}
+
+/* ---- cases ---- */
+
+/* 512 MiB in blocks that stay in jemalloc's caches until they decay. */
+static int blocks(void)
+{
+	size_t before = resident();
+
+	fill(BLOCKS_N, 64 * KIB);
+	if (resident() < before + 500 * MIB)
+		return wrong("512 MiB are not resident");
+	drop(BLOCKS_N);
+	return falls_to(before + 8 * MIB) ? 0 : wrong("the memory stays");
+}
+
+/* Once it has nothing to do the purger rests; it notices that there is something again. */
+static int again(void)
+{
+	size_t before = resident();
+
+	for (int i = 0; i < 3; i++) {
+		fill(512, 64 * KIB);
+		drop(512);
+		if (!falls_to(before + 8 * MIB))
+			return wrong("the memory stays");
+		nap(1500);
+	}
+	return stats().threads == 1 ? 0 : wrong("not one purger");
+}
+
+static void *fill_and_drop(void *arg)
+{
+	fill(512, 64 * KIB);
+	drop(512);
+	pthread_barrier_wait(arg);
+	pthread_barrier_wait(arg); /* idle, with its arena, until the test ends */
+	return NULL;
+}
+
+/* The memory is in the arena of a thread that does nothing any more. */
+static int other_arena(void)
+{
+	size_t before = resident();
+	pthread_barrier_t b;
+	pthread_t t;
+	int r;
+
+	pthread_barrier_init(&b, NULL, 2);
+	if (pthread_create(&t, NULL, fill_and_drop, &b))
+		return wrong("pthread_create");
+	pthread_barrier_wait(&b);
+	r = falls_to(before + 8 * MIB) ? 0 : wrong("the memory stays");
+	pthread_barrier_wait(&b);
+	pthread_join(t, NULL);
+	return r;
+}
+
+static void *drop_half(void *arg)
+{
+	for (size_t i = (size_t)arg; i < 512; i += 2)
+		free(v[i]);
+	return NULL;
+}
+
+/* Threads that only free: the purger cannot be made there, and is needed all the same. */
+static int freeing_threads(void)
+{
+	size_t before = resident();
+	pthread_t t[2];
+
+	/* From here on the process counts as one with threads. */
+	if (pthread_create(&t[0], NULL, drop_half, (void *)1) || pthread_join(t[0], NULL))
+		return wrong("pthread_create");
+	fill(512, 64 * KIB);
+	for (size_t i = 0; i < 2; i++)
+		if (pthread_create(&t[i], NULL, drop_half, (void *)i))
+			return wrong("pthread_create");
+	for (size_t i = 0; i < 2; i++)
+		pthread_join(t[i], NULL);
+	return falls_to(before + 8 * MIB) ? 0 : wrong("the memory stays");
+}
+
+/* A little, in a process that is not young any more. */
+static int little(void)
+{
+	struct pgw_alloc_stats s;
+
+	free(malloc(64 * KIB));
+	nap(1500);
+	fill(10, 32 * KIB + 1);
+	drop(10);
+	if (stats().threads != 1)
+		return wrong("no purger");
+	for (int i = 0; i < END_S * 20; i++) {
+		s = stats();
+		if (s.given_bytes && s.pending_bytes + s.in_flight_bytes == 0)
+			return s.purged_bytes >= 300 * KIB ? 0 : wrong("too little was purged");
+		nap(50);
+	}
+	return wrong("the memory stays");
+}
+
+/* A short life costs no thread. */
+static int no_thread(void)
+{
+	for (int i = 0; i < 20; i++) {
+		fill(16, 32 * KIB + 1);
+		drop(16);
+	}
+	return stats().threads == 0 ? 0 : wrong("a purger for nothing");
+}
+
+/* The status of the one thread beside the first. */
+static bool find_purger(char *path, size_t cap)
+{
+	DIR *d = opendir("/proc/self/task");
+	struct dirent *e;
+	bool found = false;
+
+	while (d && !found && (e = readdir(d))) {
+		found = e->d_name[0] != '.' && strtol(e->d_name, NULL, 10) != getpid();
+		if (found)
+			snprintf(path, cap, "/proc/self/task/%s/status", e->d_name);
+	}
+	if (d)
+		closedir(d);
+	return found;
+}
+
+/* How often a thread has gone to sleep; no malloc. */
+static bool sleeps(const char *path, unsigned long *n)
+{
+	char buf[4096], *line;
+
+	if (!slurp(path, buf, sizeof(buf)) || !(line = strstr(buf, "\nvoluntary_ctxt")))
+		return false;
+	*n = strtoul(strchr(line, ':') + 1, NULL, 10);
+	return true;
+}
+
+/* It stops waking up. */
+static int rests(void)
+{
+	size_t before = resident();
+	unsigned long was, is;
+	char path[300];
+
+	fill(512, 64 * KIB);
+	drop(512);
+	if (!find_purger(path, sizeof(path)))
+		return wrong("no purger");
+	if (!falls_to(before + 8 * MIB))
+		return wrong("the memory stays");
+	for (int i = 0; i < END_S / 3; i++) {
+		if (!sleeps(path, &was))
+			return wrong("the thread cannot be seen");
+		nap(3000); /* three looks */
+		if (!sleeps(path, &is))
+			return wrong("the thread cannot be seen");
+		if (is == was)
+			return 0;
+	}
+	return wrong("it wakes up for nothing");
+}
+
+/* ---- cases: asking ---- */
+
+static int asked(int (*give_back)(void))
+{
+	size_t before = resident();
+
+	fill(2048, 64 * KIB);
+	drop(2048);
+	if (give_back())
+		return wrong("not given back");
+	return resident() <= before + 8 * MIB ? 0 : wrong("it returned before the memory was free");
+}
+
+static int trim(void)
+{
+	return malloc_trim(0) == 1 ? 0 : -1;
+}
+
+static int by_trim(void)
+{
+	if (asked(trim))
+		return 1;
+	errno = 0;
+	(void)malloc_trim(0); /* what opening files has left in the cache of this thread */
+	return malloc_trim(0) == 0 && errno == 0 ? 0 : wrong("nothing, but it says so not");
+}
+
+static int by_purge(void)
+{
+	return asked(pgw_alloc_purge);
+}
+
+static int arena_purge(void)
+{
+	return mallctl("arena.0.purge", NULL, NULL, NULL, 0);
+}
+
+static int by_arena(void)
+{
+	return asked(arena_purge);
+}
+
+static int all_arenas(void)
+{
+	size_t mib[3], n = 3;
+
+	if (mallctlnametomib("arena.0.purge", mib, &n))
+		return -1;
+	mib[1] = MALLCTL_ARENAS_ALL;
+	return mallctlbymib(mib, n, NULL, NULL, NULL, 0);
+}
+
+static int by_all_arenas(void)
+{
+	return asked(all_arenas);
+}
+
+static const struct {
+	const char *name;
+	int (*run)(void);
+} cases[] = {
+	{ "blocks", blocks },
+	{ "again", again },
+	{ "other-arena", other_arena },
+	{ "freeing-threads", freeing_threads },
+	{ "little", little },
+	{ "no-thread", no_thread },
+	{ "rests", rests },
+	{ "trim", by_trim },
+	{ "purge", by_purge },
+	{ "arena-purge", by_arena },
+	{ "all-arenas-purge", by_all_arenas },
+};
+
+int main(int argc, char **argv)
+{
+	for (size_t i = 0; argc == 2 && i < sizeof(cases) / sizeof(*cases); i++)
+		if (strcmp(argv[1], cases[i].name) == 0)
+			return cases[i].run();
+	fprintf(stderr, "usage: idle CASE\n");
+	return 2;
+}
