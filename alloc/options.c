@@ -17,20 +17,26 @@
 #define GIB (UINT64_C(1) << 30)
 #define TIB (UINT64_C(1) << 40)
 
+#define NUMBER		 { NULL, NULL }, NULL
+#define WORDS(zero, one) { zero, one }, "takes " zero " or " one
+#define ON_OFF		 WORDS("off", "on")
+
 static const struct {
 	const char *key;
 	uint64_t min, max;
-	bool flag; /* on, off */
+	const char *words[2]; /* for 0 and 1; none: a number */
+	const char *words_only;
 } options[PGW_ALLOC_OPTION_COUNT] = {
-	[PGW_ALLOC_PENDING] = { "pending", 0, TIB, false },
-	[PGW_ALLOC_SHARE] = { "share", 0, 100, false },
-	[PGW_ALLOC_RANGES] = { "ranges", 1, UINT32_MAX, false },
-	[PGW_ALLOC_AGE] = { "age", 1, 3600 * 1000, false },
-	[PGW_ALLOC_CLEAN] = { "clean", 0, 1024 * TIB, false },
-	[PGW_ALLOC_CHUNK] = { "chunk", 64 * KIB, 64 * GIB, false },
-	[PGW_ALLOC_HIDE] = { "hide", 0, 1024 * TIB, false },
-	[PGW_ALLOC_THREAD] = { "thread", 0, 1, true },
-	[PGW_ALLOC_HOOKS] = { "hooks", 0, 1, true },
+	[PGW_ALLOC_PENDING] = { "pending", 0, TIB, NUMBER },
+	[PGW_ALLOC_SHARE] = { "share", 0, 100, NUMBER },
+	[PGW_ALLOC_RANGES] = { "ranges", 1, UINT32_MAX, NUMBER },
+	[PGW_ALLOC_AGE] = { "age", 1, 3600 * 1000, NUMBER },
+	[PGW_ALLOC_CLEAN] = { "clean", 0, 1024 * TIB, NUMBER },
+	[PGW_ALLOC_CHUNK] = { "chunk", 64 * KIB, 64 * GIB, NUMBER },
+	[PGW_ALLOC_HIDE] = { "hide", 0, 1024 * TIB, NUMBER },
+	[PGW_ALLOC_THREAD] = { "thread", 0, 1, ON_OFF },
+	[PGW_ALLOC_HOOKS] = { "hooks", 0, 1, ON_OFF },
+	[PGW_ALLOC_DEEPBIND] = { "deepbind", 0, 1, WORDS("drop", "keep") },
 };
 
 _Atomic uint64_t pgw__option_values[PGW_ALLOC_OPTION_COUNT] = {
@@ -43,6 +49,7 @@ _Atomic uint64_t pgw__option_values[PGW_ALLOC_OPTION_COUNT] = {
 	[PGW_ALLOC_HIDE] = 16 * MIB,
 	[PGW_ALLOC_THREAD] = 1,
 	[PGW_ALLOC_HOOKS] = 1,
+	[PGW_ALLOC_DEEPBIND] = 0,
 };
 
 /* A number with an optional k, m, g or t (powers of 1024). */
@@ -101,14 +108,13 @@ static const char *set_item(const char *item, size_t len)
 			continue;
 		if (!colon)
 			return "has no value (write key:value)";
-		if (options[o].flag && is(value, vlen, "on"))
-			v = 1;
-		else if (options[o].flag && is(value, vlen, "off"))
-			v = 0;
-		else if (options[o].flag)
-			return "takes on or off";
-		else if (!parse_number(value, vlen, &v))
+		if (options[o].words_only) {
+			v = is(value, vlen, options[o].words[1]);
+			if (!v && !is(value, vlen, options[o].words[0]))
+				return options[o].words_only;
+		} else if (!parse_number(value, vlen, &v)) {
 			return "takes a number, with k, m, g or t behind it if wanted";
+		}
 		if (v < options[o].min || v > options[o].max)
 			return "is out of range";
 		atomic_store_explicit(&pgw__option_values[o], v, memory_order_relaxed);

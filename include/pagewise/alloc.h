@@ -36,8 +36,10 @@ enum pgw_alloc_option {
 	PGW_ALLOC_CHUNK, /* "chunk": bytes of the smallest piece of fresh address space */
 	PGW_ALLOC_HIDE,	 /* "hide": bytes; clean ranges as large as this, and at least two pieces of
 			     fresh address space, are left out of core dumps; 0: none */
-	PGW_ALLOC_THREAD, /* "thread": 1 (on): a thread purges; 0 (off): the thread that frees */
-	PGW_ALLOC_HOOKS,  /* "hooks": 0 (off) leaves jemalloc as it is. Fixed at the start. */
+	PGW_ALLOC_THREAD,   /* "thread": 1 (on): a thread purges; 0 (off): the thread that frees */
+	PGW_ALLOC_HOOKS,    /* "hooks": 0 (off) leaves jemalloc as it is. Fixed at the start. */
+	PGW_ALLOC_DEEPBIND, /* "deepbind": 0 (drop) takes RTLD_DEEPBIND out of dlopen(3), so that a
+			       module uses the same malloc as the program; 1 (keep) */
 	PGW_ALLOC_OPTION_COUNT
 };
 

@@ -50,6 +50,7 @@ _ZnwmSt11align_val_tRKSt9nothrow_t
 aligned_alloc
 calloc
 dallocx
+dlopen
 free
 mallctl
 mallctlbymib

@@ -56,6 +56,10 @@ static void values(void **state)
 	assert_int_equal(value(PGW_ALLOC_CLEAN), UINT64_C(3) << 30);
 	assert_int_equal(value(PGW_ALLOC_CHUNK), 128 << 10);
 	assert_int_equal(value(PGW_ALLOC_THREAD), 0);
+	good("deepbind:keep");
+	assert_int_equal(value(PGW_ALLOC_DEEPBIND), 1);
+	good("deepbind:drop");
+	assert_int_equal(value(PGW_ALLOC_DEEPBIND), 0);
 	good("thread:on,pending:0,clean:0,clean:1T");
 	assert_int_equal(value(PGW_ALLOC_THREAD), 1);
 	assert_int_equal(value(PGW_ALLOC_PENDING), 0);
@@ -66,9 +70,9 @@ static void refused(void **state)
 {
 	static const char *const items[] = { "pending", "pending:", "pending:x", "pending:4q",
 		"pending:4mm", "pending:m", "pending:-1", "pending:2t", "share:101", "age:0",
-		"chunk:1k", "thread:yes", "thread:1", "hooks:", "nonsense:1", "nonsense", ":",
-		"PENDING:1", "pending:99999999999999999999", "pending:18446744073709551615k",
-		" pending:1" };
+		"chunk:1k", "thread:yes", "thread:1", "hooks:", "deepbind:on",
+		"deepbind:", "nonsense:1", "nonsense", ":", "PENDING:1",
+		"pending:99999999999999999999", "pending:18446744073709551615k", " pending:1" };
 
 	(void)state;
 	good("pending:1m");
