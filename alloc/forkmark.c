@@ -56,6 +56,13 @@ void pgw__forkmark_set(void)
 	atomic_store_explicit(atomic_load(&pgw__forkmark), PGW__MARK_SET, memory_order_release);
 }
 
+bool pgw__forkmark_by_kernel(void)
+{
+	_Atomic uint32_t *m = atomic_load(&pgw__forkmark);
+
+	return m && m != &unwiped;
+}
+
 void pgw__forkmark_wipe(void)
 {
 	_Atomic uint32_t *m = atomic_load(&pgw__forkmark);

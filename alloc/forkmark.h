@@ -29,6 +29,9 @@ static inline bool pgw__forkmark_is_set(void)
 bool pgw__forkmark_claim(void);
 void pgw__forkmark_set(void);
 
+/* Does the kernel wipe it? */
+bool pgw__forkmark_by_kernel(void);
+
 /* In the fork handler of a child: as the kernel's wipe, for kernels without it. */
 void pgw__forkmark_wipe(void);
 

@@ -18,14 +18,13 @@
  *   arena_decay, ctl_by*  somebody asks mallctl for everything to be given back (arena.<i>.purge,
  *                  thread.idle), and expects it done when the call returns.
  *   arena_destroy  is when the purger must let go of an arena.
- *   pthread_atfork registers our handlers around jemalloc's.
+ *   pthread_atfork registers our handlers around jemalloc's (atfork.c).
  *
  * In a hook there is no malloc, mallctl, stdio or pthread_create: jemalloc is in the middle of
  * something, and may hold a lock.
  */
 #include <errno.h>
 #include <malloc.h>
-#include <pthread.h>
 
 #include <pagewise/advise.h>
 #include <pagewise/alloc.h>
@@ -235,26 +234,6 @@ int __wrap_je_ctl_bymib(void *tsd, const size_t *mib, size_t miblen, void *oldp,
 	in_ctl = true;
 	err = __real_je_ctl_bymib(tsd, mib, miblen, oldp, oldlen, newp, newlen);
 	ctl_done();
-	return err;
-}
-
-/* ---- fork ---- */
-
-/* prepare handlers run last registered first, the others first registered first. Our lock is a leaf
- * below jemalloc's, so it is taken after them and, in the child, made new before them; the purge
- * that keeps the child from copying what nobody needs wants jemalloc unlocked. */
-int __wrap_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
-{
-	int err;
-
-	if (prepare != je_jemalloc_prefork) /* some other part of this library */
-		return __real_pthread_atfork(prepare, parent, child);
-	err = __real_pthread_atfork(
-	    pgw__space_fork_prepare, pgw__space_fork_parent, pgw__space_fork_child);
-	if (!err)
-		err = __real_pthread_atfork(prepare, parent, child);
-	if (!err)
-		err = __real_pthread_atfork(pgw__purger_before_fork, NULL, NULL);
 	return err;
 }
 

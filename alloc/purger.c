@@ -264,11 +264,11 @@ void pgw__purger_notice(const struct pgw__space_view *v)
 		atomic_store_explicit(&wanted, pgw__space_generation(), memory_order_relaxed);
 }
 
-void pgw__purger_before_fork(void)
+void pgw__purger_before_fork(bool alone)
 {
-	struct pgw__space_view v = pgw__space_look();
+	uint64_t pending = alone ? pgw__space_pending_alone() : pgw__space_look().pending_bytes;
 
-	if (v.pending_bytes < FORK_BYTES)
+	if (pending < FORK_BYTES)
 		return;
 	pgw__purge_all(0, UINT64_MAX);
 	PGW__ALLOC_COUNT(fork_flushes, 1);

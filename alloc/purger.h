@@ -64,7 +64,7 @@ bool pgw__purger_running(void);
 void pgw__purger_exit(void);
 
 /* In the forking thread, before jemalloc takes its locks: purge what the child would have to copy.
- */
-void pgw__purger_before_fork(void);
+ * alone: there is no other thread. */
+void pgw__purger_before_fork(bool alone);
 
 #endif

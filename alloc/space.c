@@ -87,7 +87,7 @@ static void set_up(bool handled)
 		pgw__space.n = (struct pgw_alloc_stats){
 			.arenas = pgw__space.n.arenas,
 			.arenas_foreign = pgw__space.n.arenas_foreign,
-			.raw_forks = !handled,
+			.raw_forks = !handled && !pgw__space.fork_alone,
 		};
 	if (g && pgw__space_in_child)
 		pgw__space_in_child();
@@ -117,6 +117,22 @@ static void breathe(size_t done)
 		pgw__space_unlock();
 		pgw__space_lock();
 	}
+}
+
+void pgw__space_fork_alone(bool alone)
+{
+	if (pgw__space.fork_alone != alone)
+		pgw__space.fork_alone = alone;
+}
+
+bool pgw__space_is_fork_alone(void)
+{
+	return pgw__space.fork_alone;
+}
+
+uint64_t pgw__space_pending_alone(void)
+{
+	return pgw__space.pool[PENDING].bytes;
 }
 
 void pgw__space_fork_prepare(void)

@@ -104,7 +104,15 @@ struct pgw__space_view pgw__space_look(void);
 /* Wait until nothing is in flight. */
 void pgw__space_drain(void);
 
-/* For the fork handlers: prepare takes the lock; one of the others follows. */
+/* For the fork handlers. A process of one thread that forks says so, and calls none of the others:
+ * fork_alone writes to memory only when that changes, since each page written is copied. */
+void pgw__space_fork_alone(bool alone);
+bool pgw__space_is_fork_alone(void);
+
+/* What is pending, without the lock: for a process of one thread. */
+uint64_t pgw__space_pending_alone(void);
+
+/* With threads: prepare takes the lock; one of the others follows. */
 void pgw__space_fork_prepare(void);
 void pgw__space_fork_parent(void);
 void pgw__space_fork_child(void);

@@ -27,6 +27,7 @@ struct pgw__space {
 	_Atomic uint64_t held; /* written under the lock */
 	struct pgw_alloc_stats n;
 
+	bool fork_alone; /* the last fork was of a process with one thread */
 	_Atomic uint64_t generation;
 	uint64_t born_ms;
 	pid_t pid;

@@ -92,7 +92,9 @@ struct pgw_alloc_stats {
 	uint64_t threads;      /* purger threads started */
 	uint64_t thread_fails; /* attempts that failed */
 	uint64_t fork_flushes; /* purges before a fork */
-	uint64_t raw_forks;    /* 1 in a child that was made without fork handlers (_Fork, clone) */
+	uint64_t
+	    raw_forks; /* 1 in a child that was made without fork handlers (_Fork, clone); may be 0
+				  in one that was made so by a process of one thread */
 };
 
 /* Fill *out. Never fails and does not allocate; one short lock. */

@@ -179,6 +179,72 @@ static int fork_flush(void)
 	return stats().fork_flushes == 1 ? 0 : wrong("not flushed");
 }
 
+/* Page faults of 50 forks, in the parent and its children. */
+static long faults_of_forks(void)
+{
+	struct rusage self[2], children[2];
+
+	getrusage(RUSAGE_SELF, &self[0]);
+	getrusage(RUSAGE_CHILDREN, &children[0]);
+	for (int i = 0; i < 50; i++) {
+		pid_t pid = fork();
+
+		if (pid == 0)
+			_exit(0);
+		if (wait_for(pid))
+			return -1;
+	}
+	getrusage(RUSAGE_SELF, &self[1]);
+	getrusage(RUSAGE_CHILDREN, &children[1]);
+	return self[1].ru_minflt - self[0].ru_minflt + children[1].ru_minflt -
+	       children[0].ru_minflt;
+}
+
+static void *wait_for_byte(void *arg)
+{
+	char c;
+
+	return read(*(int *)arg, &c, 1) == 1 ? NULL : arg;
+}
+
+/* A process of one thread copies none of the pages that locks lie on. Its children are whole: they
+ * allocate, fork, make threads and purge. */
+static int fork_alone(void)
+{
+	long alone, threaded;
+	int fds[2];
+	pthread_t t;
+	pid_t pid;
+	void *bad;
+
+	for (int depth = 0; depth < 3; depth++) {
+		pid = fork();
+		if (pid)
+			break;
+		alarm(60);
+	}
+	if (pid == 0) { /* the last one */
+		if (!memory_works(500, 1))
+			_exit(2);
+		if (stats().threads != 1 || stats().raw_forks)
+			_exit(3);
+		start_load();
+		_exit(end_load() ? 0 : 4);
+	}
+	if (wait_for(pid))
+		return wrong("a child");
+	alone = faults_of_forks();
+	if (pipe(fds) || pthread_create(&t, NULL, wait_for_byte, &fds[0]))
+		return wrong("no thread");
+	threaded = faults_of_forks();
+	if (write(fds[1], "", 1) != 1 || pthread_join(t, &bad) || bad)
+		return wrong("the thread");
+	printf("faults of 50 forks: %ld alone, %ld with another thread\n", alone, threaded);
+	if (alone < 0 || threaded < alone + 50 * 10)
+		return wrong("a process of one thread takes locks to fork");
+	return memory_works(500, 2) ? 0 : wrong("memory");
+}
+
 /* The child of a child, which has a purger of its own. */
 static int fork_deep(void)
 {
@@ -575,6 +641,7 @@ static const struct {
 } cases[] = {
 	{ "fork-threads", fork_threads },
 	{ "fork-flush", fork_flush },
+	{ "fork-alone", fork_alone },
 	{ "fork-deep", fork_deep },
 	{ "vfork-exec", vfork_exec },
 	{ "raw-fork", raw_fork },
