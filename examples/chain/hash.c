@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "varint.h"
+
 void hash_prunable(const struct tx *tx, uint8_t out[HASH_SIZE])
 {
 	keccak256(tx->prunable.p, tx->prunable.n, out);
@@ -64,18 +66,6 @@ void hash_tree(const uint8_t first[HASH_SIZE], const uint8_t *rest, size_t n, ui
 	memcpy(out, scratch, HASH_SIZE);
 }
 
-static size_t put_varint(uint8_t *p, uint64_t v)
-{
-	size_t n = 0;
-
-	while (v >= 0x80) {
-		p[n++] = (uint8_t)(v | 0x80);
-		v >>= 7;
-	}
-	p[n++] = (uint8_t)v;
-	return n;
-}
-
 /* Main net's block 202612 had 514 transactions and met a bug in the tree hash of its day; the
  * network kept the hash it had got. The first is the hash of the block's bytes, the second the hash
  * it goes by (Monero, cryptonote_format_utils.cpp, calculate_block_hash). */
@@ -100,9 +90,9 @@ static bool is_odd_block(const struct block *b)
 void hash_block(
     const struct block *b, const uint8_t miner[HASH_SIZE], uint8_t *scratch, uint8_t out[HASH_SIZE])
 {
-	uint8_t root[HASH_SIZE], count[10], length[10];
-	size_t count_len = put_varint(count, (uint64_t)b->n_txs + 1);
-	size_t length_len = put_varint(length, b->header.n + HASH_SIZE + count_len);
+	uint8_t root[HASH_SIZE], count[VARINT_MAX], length[VARINT_MAX];
+	size_t count_len = varint_put(count, (uint64_t)b->n_txs + 1);
+	size_t length_len = varint_put(length, b->header.n + HASH_SIZE + count_len);
 	struct keccak k;
 
 	if (is_odd_block(b)) {

@@ -93,23 +93,48 @@ int reader_block_info(
 	return rc < 0 ? -1 : 0;
 }
 
-int reader_tip(struct reader *r, struct tip *tip, struct chain_error *err)
+int reader_tip_at(struct reader *r, uint64_t height, struct tip *tip, struct chain_error *err)
 {
 	struct row_block_info info;
-	uint64_t n;
 
 	memset(tip, 0, sizeof(*tip));
-	if (chain_rows(r->txn, r->db, BLOCKS, &n, err))
-		return -1;
-	if (n == 0)
+	if (height == 0)
 		return 0;
-	if (reader_block_info(r, n - 1, &info, err))
+	if (reader_block_info(r, height - 1, &info, err))
 		return -1;
-	tip->height = n;
+	tip->height = height;
 	memcpy(tip->hash, info.hash, HASH_SIZE);
 	tip->difficulty_high = info.difficulty_high;
 	tip->difficulty_low = info.difficulty_low;
 	tip->coins = info.coins;
+	return 0;
+}
+
+int reader_tip(struct reader *r, struct tip *tip, struct chain_error *err)
+{
+	uint64_t n;
+
+	return chain_rows(r->txn, r->db, BLOCKS, &n, err) ? -1 : reader_tip_at(r, n, tip, err);
+}
+
+int reader_first_tx(struct reader *r, uint64_t height, uint64_t *tx_id, struct chain_error *err)
+{
+	uint8_t none[HASH_SIZE], miner_hash[HASH_SIZE];
+	struct row_tx_index first;
+	struct block b;
+	int rc;
+
+	if (load_block(r, height, &b, err))
+		return -1;
+	hash_prunable(&b.miner, none);
+	hash_tx(&b.miner, none, miner_hash);
+	rc = reader_find(r, TX_INDICES, 0, miner_hash, HASH_SIZE, &first, sizeof(first), err);
+	if (rc == 0)
+		chain_error_set(err, CHAIN_DAMAGED,
+		    "table tx_indices lacks the miner transaction of block %" PRIu64, height);
+	if (rc <= 0)
+		return -1;
+	*tx_id = first.tx_id;
 	return 0;
 }
 

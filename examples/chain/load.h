@@ -33,6 +33,10 @@ int reader_block_info(
 
 /* The last block (height 0: there is none). */
 int reader_tip(struct reader *r, struct tip *tip, struct chain_error *err);
+/* The same of the chain's first `height` blocks, which must be there. */
+int reader_tip_at(struct reader *r, uint64_t height, struct tip *tip, struct chain_error *err);
+/* The id of the miner's transaction of a block: the first of the block. */
+int reader_first_tx(struct reader *r, uint64_t height, uint64_t *tx_id, struct chain_error *err);
 
 int load_tx(struct reader *r, uint64_t tx_id, bool miner, struct tx *tx, struct chain_error *err);
 int load_block(struct reader *r, uint64_t height, struct block *b, struct chain_error *err);

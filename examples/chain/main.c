@@ -18,8 +18,10 @@ static const char usage[] =
     "       chain info DIR [--json]\n"
     "       chain block HEIGHT|HASH DIR [--json]\n"
     "       chain tx HASH DIR [--json]\n"
+    "       chain outputs DIR [--amount=N [--from=INDEX] [--count=N]] [--json]\n"
     "       chain verify DIR [--json]\n"
     "       chain pop N DIR [--durability=MODE] [--verify] [--json]\n"
+    "       chain export DIR FILE [--from=HEIGHT] [--count=N] [--json]\n"
     "\n"
     "FILE is a Monero bootstrap file (blockchain.raw), - for standard input. DIR holds the\n"
     "database; commands that read also take a data file that monerod wrote. An import goes on "
@@ -30,22 +32,24 @@ static const char usage[] =
     "  --batch=N          blocks a transaction (100)\n"
     "  --live=N           a durable commit for each of the last N blocks of the file\n"
     "  --follow           at the end of the file wait for more, and commit each block durably\n"
+    "  --amount=N         outputs of this amount, 0 for hidden ones; without it, how many of each\n"
+    "  --from=N --count=N what to start with, and how many (0, all)\n"
     "  --verify           verify all of the store after the import\n"
     "  --writemap         write through the memory map\n"
     "  --map-size=GiB     address space to reserve (1024; with --writemap 64)\n"
     "  --no-progress      no progress line on standard error\n"
     "  --json             one JSON object on standard output\n";
 
-static uint64_t number(const char *option, const char *text, uint64_t max)
+static uint64_t number(const char *option, const char *text, uint64_t min, uint64_t max)
 {
 	char *end;
 	uint64_t v;
 
 	errno = 0;
 	v = strtoull(text, &end, 10);
-	if (text[0] < '0' || text[0] > '9' || *end || errno || v == 0 || v > max) {
-		fprintf(stderr, "chain: --%s=%s: not a number from 1 to %" PRIu64 "\n", option,
-		    text, max);
+	if (text[0] < '0' || text[0] > '9' || *end || errno || v < min || v > max) {
+		fprintf(stderr, "chain: --%s=%s: not a number from %" PRIu64 " to %" PRIu64 "\n",
+		    option, text, min, max);
 		exit(EXIT_USAGE);
 	}
 	return v;
@@ -67,16 +71,26 @@ static void set(struct settings *s, int option)
 		set_durability(s, optarg);
 		break;
 	case 'b':
-		s->batch = number("batch", optarg, UINT32_MAX);
+		s->batch = number("batch", optarg, 1, UINT32_MAX);
 		break;
 	case 'l':
-		s->live = number("live", optarg, UINT32_MAX);
+		s->live = number("live", optarg, 1, UINT32_MAX);
 		break;
 	case 'f':
 		s->follow = true;
 		break;
+	case 'F':
+		s->from = number("from", optarg, 0, UINT64_MAX);
+		break;
+	case 'c':
+		s->count = number("count", optarg, 1, UINT64_MAX);
+		break;
+	case 'a':
+		s->amount = number("amount", optarg, 0, UINT64_MAX);
+		s->by_amount = true;
+		break;
 	case 'm':
-		s->map_gib = number("map-size", optarg, SIZE_MAX >> 31);
+		s->map_gib = number("map-size", optarg, 1, SIZE_MAX >> 31);
 		break;
 	case 'v':
 		s->verify = true;
@@ -106,6 +120,9 @@ static void parse_options(int argc, char **argv, struct settings *s)
 		{ "batch", required_argument, NULL, 'b' },
 		{ "live", required_argument, NULL, 'l' },
 		{ "follow", no_argument, NULL, 'f' },
+		{ "from", required_argument, NULL, 'F' },
+		{ "count", required_argument, NULL, 'c' },
+		{ "amount", required_argument, NULL, 'a' },
 		{ "map-size", required_argument, NULL, 'm' },
 		{ "verify", no_argument, NULL, 'v' },
 		{ "writemap", no_argument, NULL, 'w' },
@@ -131,8 +148,10 @@ int main(int argc, char **argv)
 		{ "info", 1, cmd_info },
 		{ "block", 2, cmd_block },
 		{ "tx", 2, cmd_tx },
+		{ "outputs", 1, cmd_outputs },
 		{ "verify", 1, cmd_verify },
 		{ "pop", 2, cmd_pop },
+		{ "export", 2, cmd_export },
 	};
 	struct settings s = { .batch = DEFAULT_BATCH };
 

@@ -37,7 +37,9 @@ static int print_info(struct reader *r, struct out *o, struct chain_error *err)
 		out_u64(o, "rct_outputs", info.rct_outputs);
 	}
 	out_open(o, "rows", '{');
-	for (int t = 0; t < CHAIN_TABLES; t++) {
+	for (int t = 0; t < ALL_TABLES; t++) {
+		if (!r->db->present[t])
+			continue;
 		if (chain_rows(r->txn, r->db, t, &n, err))
 			return -1;
 		out_u64(o, chain_table_name(t), n);
@@ -186,23 +188,12 @@ static int print_output_indices(
 static int print_tx(
     struct reader *r, const struct row_tx_index *index, struct out *o, struct chain_error *err)
 {
-	struct block b;
 	struct tx tx;
-	struct row_tx_index first;
-	uint8_t none[HASH_SIZE], miner_hash[HASH_SIZE];
-	int rc;
+	uint64_t first;
 
 	/* A miner's transaction reads differently, and only its block tells which one it is. */
-	if (load_block(r, index->height, &b, err))
-		return -1;
-	hash_prunable(&b.miner, none);
-	hash_tx(&b.miner, none, miner_hash);
-	rc = reader_find(r, TX_INDICES, 0, miner_hash, HASH_SIZE, &first, sizeof(first), err);
-	if (rc == 0)
-		chain_error_set(err, CHAIN_DAMAGED,
-		    "table tx_indices lacks the miner transaction of block %" PRIu64,
-		    index->height);
-	if (rc <= 0 || load_tx(r, index->tx_id, index->tx_id == first.tx_id, &tx, err))
+	if (reader_first_tx(r, index->height, &first, err) ||
+	    load_tx(r, index->tx_id, index->tx_id == first, &tx, err))
 		return -1;
 	out_hash(o, "hash", index->hash);
 	out_u64(o, "tx_id", index->tx_id);

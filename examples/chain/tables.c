@@ -46,23 +46,31 @@ static int compare_hash(const MDB_val *a, const MDB_val *b)
 	return 0;
 }
 
+/* Orders without which LMDB's own hold. */
 static const struct {
 	const char *name;
 	unsigned flags;
-	MDB_cmp_func *dup_order; /* without one, LMDB's own */
-} tables[CHAIN_TABLES] = {
-	[BLOCKS] = { "blocks", MDB_INTEGERKEY, NULL },
-	[BLOCK_INFO] = { "block_info", MDB_INTEGERKEY | DUP, compare_u64 },
-	[BLOCK_HEIGHTS] = { "block_heights", MDB_INTEGERKEY | DUP, compare_hash },
-	[TXS_PRUNED] = { "txs_pruned", MDB_INTEGERKEY, NULL },
-	[TXS_PRUNABLE] = { "txs_prunable", MDB_INTEGERKEY, NULL },
-	[TXS_PRUNABLE_HASH] = { "txs_prunable_hash", MDB_INTEGERKEY | DUP, compare_u64 },
-	[TX_INDICES] = { "tx_indices", MDB_INTEGERKEY | DUP, compare_hash },
-	[TX_OUTPUTS] = { "tx_outputs", MDB_INTEGERKEY, NULL },
-	[OUTPUT_TXS] = { "output_txs", MDB_INTEGERKEY | DUP, compare_u64 },
-	[OUTPUT_AMOUNTS] = { "output_amounts", MDB_INTEGERKEY | DUP, compare_u64 },
-	[SPENT_KEYS] = { "spent_keys", MDB_INTEGERKEY | DUP, compare_hash },
-	[HF_VERSIONS] = { "hf_versions", MDB_INTEGERKEY, NULL },
+	MDB_cmp_func *dup_order, *key_order;
+} tables[ALL_TABLES] = {
+	[BLOCKS] = { "blocks", MDB_INTEGERKEY },
+	[BLOCK_INFO] = { "block_info", MDB_INTEGERKEY | DUP, .dup_order = compare_u64 },
+	[BLOCK_HEIGHTS] = { "block_heights", MDB_INTEGERKEY | DUP, .dup_order = compare_hash },
+	[TXS_PRUNED] = { "txs_pruned", MDB_INTEGERKEY },
+	[TXS_PRUNABLE] = { "txs_prunable", MDB_INTEGERKEY },
+	[TXS_PRUNABLE_HASH] = { "txs_prunable_hash", MDB_INTEGERKEY | DUP,
+	    .dup_order = compare_u64 },
+	[TX_INDICES] = { "tx_indices", MDB_INTEGERKEY | DUP, .dup_order = compare_hash },
+	[TX_OUTPUTS] = { "tx_outputs", MDB_INTEGERKEY },
+	[OUTPUT_TXS] = { "output_txs", MDB_INTEGERKEY | DUP, .dup_order = compare_u64 },
+	[OUTPUT_AMOUNTS] = { "output_amounts", MDB_INTEGERKEY | DUP, .dup_order = compare_u64 },
+	[SPENT_KEYS] = { "spent_keys", MDB_INTEGERKEY | DUP, .dup_order = compare_hash },
+	[HF_VERSIONS] = { "hf_versions", MDB_INTEGERKEY },
+	[TXS_PRUNABLE_TIP] = { "txs_prunable_tip", MDB_INTEGERKEY | DUP, .dup_order = compare_u64 },
+	[PROPERTIES] = { "properties", 0 },
+	[ALT_BLOCKS] = { "alt_blocks", 0, .key_order = compare_hash },
+	[TXPOOL_META] = { "txpool_meta", 0, .key_order = compare_hash },
+	[TXPOOL_BLOB] = { "txpool_blob", 0, .key_order = compare_hash },
+	[TXS] = { "txs", MDB_INTEGERKEY },
 };
 
 const char *chain_table_name(enum chain_table t)
@@ -87,9 +95,12 @@ static int open_table(
 
 	rc = mdb_dbi_open(
 	    txn, tables[t].name, tables[t].flags | (create ? MDB_CREATE : 0), &db->dbi[t]);
+	if (rc == MDB_NOTFOUND && t >= CHAIN_TABLES)
+		return 0;
 	if (rc == MDB_NOTFOUND)
 		return chain_fail(
 		    err, CHAIN_REFUSED, "no table %s: no chain is stored here", tables[t].name);
+	db->present[t] = true;
 	if (!rc)
 		rc = mdb_dbi_flags(txn, db->dbi[t], &flags);
 	if (!rc && flags != tables[t].flags)
@@ -98,7 +109,28 @@ static int open_table(
 		    flags, tables[t].flags);
 	if (!rc && tables[t].dup_order)
 		rc = mdb_set_dupsort(txn, db->dbi[t], tables[t].dup_order);
+	if (!rc && tables[t].key_order)
+		rc = mdb_set_compare(txn, db->dbi[t], tables[t].key_order);
 	return rc ? chain_fail_db(err, rc, tables[t].name) : 0;
+}
+
+static int check_schema(struct chain_db *db, MDB_txn *txn, bool create, struct chain_error *err)
+{
+	uint32_t version = CHAIN_SCHEMA;
+	int rc;
+
+	if (!db->present[PROPERTIES])
+		return 0;
+	rc = chain_property(txn, db, "version", &version, sizeof(version), err);
+	if (rc < 0)
+		return -1;
+	if (rc > 0 && version != CHAIN_SCHEMA)
+		return chain_fail(err, CHAIN_REFUSED,
+		    "the tables are of version %u, and this program is of %d", version,
+		    CHAIN_SCHEMA);
+	return rc > 0 || !create
+		   ? 0
+		   : chain_set_property(txn, db, "version", &version, sizeof(version), err);
 }
 
 static int open_tables(struct chain_db *db, bool create, struct chain_error *err)
@@ -108,11 +140,15 @@ static int open_tables(struct chain_db *db, bool create, struct chain_error *err
 
 	if (rc)
 		return chain_fail_db(err, rc, "begin");
-	for (int t = 0; t < CHAIN_TABLES; t++) {
+	for (int t = 0; t < ALL_TABLES; t++) {
 		if (open_table(db, txn, t, create, err)) {
 			mdb_txn_abort(txn);
 			return -1;
 		}
+	}
+	if (check_schema(db, txn, create, err)) {
+		mdb_txn_abort(txn);
+		return -1;
 	}
 	/* Committed also when read-only: else the handles would not outlive the transaction. */
 	rc = mdb_txn_commit(txn);
@@ -158,7 +194,8 @@ static bool has_data_file(const char *dir)
 	struct stat st;
 	int n = snprintf(file, sizeof(file), "%s/data.mdb", dir);
 
-	return n > 0 && (size_t)n < sizeof(file) && stat(file, &st) == 0;
+	/* An empty one is what is left when the first writer ended before it wrote anything. */
+	return n > 0 && (size_t)n < sizeof(file) && stat(file, &st) == 0 && st.st_size > 0;
 }
 
 int chain_db_open(struct chain_db *db, const char *path, const struct chain_db_options *opt,
@@ -220,4 +257,35 @@ int chain_rows(
 		return chain_fail_db(err, rc, tables[t].name);
 	*n = st.ms_entries;
 	return 0;
+}
+
+static MDB_val property_key(const char *name)
+{
+	return (MDB_val){ strlen(name) + 1, (void *)name };
+}
+
+int chain_property(MDB_txn *txn, struct chain_db *db, const char *name, void *value, size_t n,
+    struct chain_error *err)
+{
+	MDB_val k = property_key(name), v;
+	int rc = db->present[PROPERTIES] ? mdb_get(txn, db->dbi[PROPERTIES], &k, &v) : MDB_NOTFOUND;
+
+	if (rc == MDB_NOTFOUND)
+		return 0;
+	if (rc)
+		return chain_fail_db(err, rc, name);
+	if (v.mv_size != n)
+		return chain_fail(err, CHAIN_DAMAGED,
+		    "table properties: %s has %zu bytes where %zu are due", name, v.mv_size, n);
+	memcpy(value, v.mv_data, n);
+	return 1;
+}
+
+int chain_set_property(MDB_txn *txn, struct chain_db *db, const char *name, const void *value,
+    size_t n, struct chain_error *err)
+{
+	MDB_val k = property_key(name), v = { n, (void *)value };
+	int rc = mdb_put(txn, db->dbi[PROPERTIES], &k, &v, 0);
+
+	return rc ? chain_fail_db(err, rc, name) : 0;
 }

@@ -26,8 +26,20 @@ enum chain_table {
 	OUTPUT_AMOUNTS,	   /* amount: struct row_output, by index within the amount */
 	SPENT_KEYS,	   /* 0: key image, by itself */
 	HF_VERSIONS,	   /* height: one byte */
-	CHAIN_TABLES
+	CHAIN_TABLES, /* the above hold the chain, and each has exactly the rows it calls for */
+
+	/* A node's other tables: made with a new store, and not missed where they are not. */
+	TXS_PRUNABLE_TIP = CHAIN_TABLES, /* tx id: height; of a pruned chain's last blocks */
+	PROPERTIES,			 /* name with its final 0: value */
+	ALT_BLOCKS,			 /* hash: blocks of other branches */
+	TXPOOL_META,			 /* hash: what is known of a transaction in the pool */
+	TXPOOL_BLOB,			 /* hash: that transaction */
+	TXS,				 /* empty since Monero splits transactions */
+	ALL_TABLES
 };
+
+/* The row "version" of PROPERTIES, 32 bits: of the tables as they are here. */
+#define CHAIN_SCHEMA 5
 
 struct row_block_info {
 	uint64_t height, timestamp, coins, weight;
@@ -72,7 +84,8 @@ enum chain_durability {
 
 struct chain_db {
 	MDB_env *env;
-	MDB_dbi dbi[CHAIN_TABLES];
+	MDB_dbi dbi[ALL_TABLES];
+	bool present[ALL_TABLES];
 	enum chain_durability durability;
 	bool live; /* engine_go_live(): durable whatever the above says */
 	bool read_only;
@@ -105,7 +118,13 @@ const char *chain_table_name(enum chain_table t);
 #define chain_fail_db(err, rc, what) (chain_error_set_db((err), (rc), (what)), -1)
 void chain_error_set_db(struct chain_error *err, int rc, const char *what);
 
-/* Rows in a table. */
+/* A row of PROPERTIES. 1: it is there, n bytes long; 0: it is not; -1: error. */
+int chain_property(MDB_txn *txn, struct chain_db *db, const char *name, void *value, size_t n,
+    struct chain_error *err);
+int chain_set_property(MDB_txn *txn, struct chain_db *db, const char *name, const void *value,
+    size_t n, struct chain_error *err);
+
+/* Rows in a table, which must be present. */
 int chain_rows(
     MDB_txn *txn, struct chain_db *db, enum chain_table t, uint64_t *n, struct chain_error *err);
 

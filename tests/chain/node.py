@@ -6,6 +6,7 @@
 # taken off again.
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -147,6 +148,65 @@ def pop(tmp):
     verified(db, 1200)
 
 
+def export(tmp):
+    """The bytes that Monero's own tool wrote, from a store of ours and from monerod's."""
+    part = os.path.join(tmp, "part.raw")
+    for name in ("a", "c"):
+        db, out = os.path.join(tmp, "export-" + name), os.path.join(tmp, name + ".raw")
+        ask("import", os.path.join(data, name + ".raw"), db, "--durability=nosync")
+        ask("export", db, out)
+        with open(os.path.join(data, name + ".raw"), "rb") as f, open(out, "rb") as g:
+            check(f.read() == g.read(), f"{name}.raw exported is not {name}.raw")
+    theirs = os.path.join(tmp, "monerod.mdb")
+    shutil.copyfile(os.path.join(data, "c.monerod.mdb"), theirs)
+    p = subprocess.run([chain, "export", theirs, "-"], capture_output=True)
+    with open(c_raw, "rb") as f:
+        whole = f.read()
+    check(p.stdout == whole, "monerod's store exported is not c.raw")
+    # A part: its own header, and its chunks are those of the whole file.
+    same(ask("export", db, part, "--from=100", "--count=30")["blocks"], 30, "part of a chain")
+    with open(part, "rb") as f:
+        piece = f.read()
+    same(piece[12:20].hex(), "0400000064810100", "header of a part")
+    check(piece[1028:] in whole, "chunks of a part")
+    half = os.path.join(tmp, "half")
+    ask("import", c_raw, half)
+    ask("pop", "40", half)
+    same(ask("import", part, half)["height"], 130, "import of a part")
+    _, err = run("export", db, part, "--from=150", code=1)
+    check("the chain has 150" in err, f"export beyond the end: {err}")
+    _, err = run("export", db, os.path.join(tmp, "no", "such"), code=1)
+    check("cannot create" in err, f"export to nowhere: {err}")
+    check(not [n for n in os.listdir(tmp) if n.endswith(".part")], "a partial file was left")
+    if os.path.exists("/dev/full"):
+        p = subprocess.run([chain, "export", db, "-"], stdout=open("/dev/full", "w"),
+                           stderr=subprocess.PIPE, text=True)
+        check(p.returncode == 1 and "cannot write" in p.stderr, f"/dev/full: {p.stderr}")
+
+
+def outputs(tmp):
+    db = os.path.join(tmp, "export-c")
+    with open(os.path.join(data, "c.json")) as f:
+        facts = json.load(f)
+    same([(a["amount"], a["outputs"]) for a in ask("outputs", db)["amounts"]],
+         [(a["amount"], a["total_instances"]) for a in facts["output_histogram_by_amount"]], "amounts")
+    seen = []
+    while len(seen) < 257:
+        got = ask("outputs", db, "--amount=0", f"--from={len(seen)}", "--count=50")["outputs"]
+        seen += got
+    same([o["index"] for o in seen], list(range(257)), "indices")
+    for tx in facts["transactions"]:
+        mine = [o for o in seen if o["tx_hash"] == tx["hash"]]
+        same([o["index"] for o in mine], tx["output_indices"], f"outputs of {tx['hash']}")
+        same({o["height"] for o in mine}, {tx["height"]}, f"height of outputs of {tx['hash']}")
+    genesis = ask("outputs", db, "--amount=17592186044415")["outputs"]
+    same((len(genesis), genesis[0]["height"], "commitment" in genesis[0]), (1, 0, False), "genesis")
+    _, err = run("outputs", db, "--amount=5", code=1)
+    check("no output 0 of amount 5" in err, f"no such amount: {err}")
+    _, err = run("outputs", db, "--amount=0", "--from=257", code=1)
+    check("no output 257" in err, f"no such index: {err}")
+
+
 def main():
     with tempfile.TemporaryDirectory() as tmp:
         modes = ["strict", "nosync"]
@@ -157,6 +217,8 @@ def main():
         pipes(tmp)
         follow(tmp)
         pop(tmp)
+        export(tmp)
+        outputs(tmp)
     for failure in failures:
         print(failure, file=sys.stderr)
     return 1 if failures else 0

@@ -1,0 +1,157 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# monero.py CHAIN DATA: Debian's own programs as the judge. monero-blockchain-import takes what the
+# command has exported; monerod starts on a directory that the command has written, agrees about the
+# chain, and mines on; what it leaves is read again. Loopback only.
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+chain, data = sys.argv[1:]
+c_raw = os.path.join(data, "c.raw")
+# Of Monero's functional tests; nobody is paid on a network of one.
+ADDRESS = ("42ey1afDFnn4886T7196doS9GPMzexD9gXpsZJDwVjeRVdFCSoHnv7KPbBeGpzJBzHRCAs9UxqeoyFQMYbqSWYT"
+           "fJJQAWDm")
+MINED = 3
+NETWORK = ["--regtest", "--keep-fakechain", "--offline", "--fixed-difficulty", "1"]
+failures = []
+
+
+def same(got, want, what):
+    if got != want:
+        failures.append(f"{what}: {got!r} where {want!r} is due")
+
+
+def run(*args):
+    p = subprocess.run([chain, *args], capture_output=True)
+    if p.returncode != 0:
+        raise SystemExit(f"{args}: left with {p.returncode}: {p.stderr.decode()}")
+    return p.stdout
+
+
+def ask(*args):
+    return json.loads(run(*args, "--json"))
+
+
+def tail(path):
+    with open(path, errors="replace") as f:
+        return "".join(f.readlines()[-15:])
+
+
+def their_import(tmp, facts):
+    raw, ours, theirs = (os.path.join(tmp, n) for n in ("ours.raw", "ours", "theirs"))
+    run("import", c_raw, ours, "--durability=nosync")
+    run("export", ours, raw)
+    log = os.path.join(tmp, "import.log")
+    with open(log, "w") as f:
+        p = subprocess.run(["monero-blockchain-import", *NETWORK, "--data-dir", theirs, "--input-file", raw],
+                           stdin=subprocess.DEVNULL, stdout=f, stderr=f, timeout=400)
+    if p.returncode != 0:
+        raise SystemExit(f"monero-blockchain-import left with {p.returncode}: {tail(log)}")
+    db = os.path.join(theirs, "fake", "lmdb")
+    info = ask("info", db)
+    same(info["height"], facts["height"], "blocks that monero-blockchain-import took")
+    same(info["top_hash"], facts["top_block_hash"], "their top hash")
+    same(ask("verify", db)["verified"]["key_images"], facts["key_images_total"], "their key images")
+    with open(raw, "rb") as f:
+        same(run("export", db, "-") == f.read(), True, "what is exported of theirs is what they took")
+
+
+class Monerod:
+    def __init__(self, tmp, directory):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            self.port = s.getsockname()[1]
+        self.log = os.path.join(tmp, "monerod.log")
+        self.out = open(self.log, "w")
+        self.process = subprocess.Popen(
+            ["monerod", *NETWORK, "--data-dir", directory, "--non-interactive", "--no-zmq",
+             "--rpc-bind-ip", "127.0.0.1", "--rpc-bind-port", str(self.port), "--check-updates", "disabled",
+             "--log-file", os.path.join(tmp, "bitmonero.log")],
+            stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.out)
+
+    def post(self, path, body):
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/{path}", json.dumps(body).encode(),
+                                         {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=120) as answer:
+            return json.load(answer)
+
+    def call(self, method, **params):
+        got = self.post("json_rpc", {"jsonrpc": "2.0", "id": "0", "method": method, "params": params})
+        if "error" in got:
+            raise SystemExit(f"monerod: {method}: {got['error']}")
+        return got["result"]
+
+    def wait(self):
+        for _ in range(1200):
+            if self.process.poll() is not None:
+                raise SystemExit(f"monerod left with {self.process.returncode}: {tail(self.log)}")
+            try:
+                return self.call("get_info")
+            except OSError:
+                time.sleep(0.1)
+        raise SystemExit(f"monerod does not answer: {tail(self.log)}")
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(120)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self.out.close()
+
+
+def their_node(tmp, facts):
+    directory = os.path.join(tmp, "node")
+    db = os.path.join(directory, "fake", "lmdb")
+    os.makedirs(os.path.dirname(db))
+    run("import", c_raw, db)
+    node = Monerod(tmp, directory)
+    try:
+        info = node.wait()
+        same(info["height"], facts["height"], "monerod's height")
+        same(info["top_block_hash"], facts["top_block_hash"], "monerod's top hash")
+        same(info["cumulative_difficulty"], facts["cumulative_difficulty"], "monerod's difficulty")
+        for b in facts["blocks"]:
+            header = node.call("get_block_header_by_height", height=b["height"])["block_header"]
+            for field in ("hash", "reward", "block_weight", "long_term_weight", "miner_tx_hash", "num_txes"):
+                same(header[field], b[field], f"monerod's block {b['height']}: {field}")
+        mined = node.call("generateblocks", amount_of_blocks=MINED, wallet_address=ADDRESS)["blocks"]
+        node.post("stop_daemon", {})
+        node.process.wait(120)
+    finally:
+        node.stop()
+    height = facts["height"] + MINED
+    same(ask("verify", db)["verified"]["blocks"], height, "blocks after mining")
+    same(ask("info", db)["top_hash"], mined[-1], "top hash after mining")
+    # Back to where it came from.
+    same(ask("pop", str(MINED), db, "--verify")["verified"]["blocks"], facts["height"], "blocks after pop")
+    with open(c_raw, "rb") as f:
+        same(run("export", db, "-") == f.read(), True, "what is left is the chain of c.raw")
+
+
+def main():
+    for program in ("monerod", "monero-blockchain-import"):
+        if not shutil.which(program):
+            print(f"{program} is not installed (Debian's package monero)", file=sys.stderr)
+            return 77
+    with open(os.path.join(data, "c.json")) as f:
+        facts = json.load(f)
+    with tempfile.TemporaryDirectory() as tmp:
+        their_import(tmp, facts)
+        their_node(tmp, facts)
+    for failure in failures:
+        print(failure, file=sys.stderr)
+    return 1 if failures else 0
+
+
+sys.exit(main())
