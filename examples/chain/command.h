@@ -21,7 +21,7 @@ enum exit_code {
 struct settings {
 	enum chain_durability durability;
 	uint64_t batch, live;
-	uint64_t from, count, amount;
+	uint64_t from, count, amount, stripe;
 	bool by_amount; /* amount was given */
 	uint64_t map_gib;
 	bool verify, json, writemap, no_progress, follow;
@@ -34,6 +34,7 @@ int cmd_block(char **argv, const struct settings *s);
 int cmd_tx(char **argv, const struct settings *s);
 int cmd_outputs(char **argv, const struct settings *s);
 int cmd_export(char **argv, const struct settings *s);
+int cmd_prune(char **argv, const struct settings *s);
 int cmd_pop(char **argv, const struct settings *s);
 int cmd_verify(char **argv, const struct settings *s);
 

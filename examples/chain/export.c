@@ -95,6 +95,11 @@ static int export_block(struct export *x, struct chain_error *err)
 	if (load_package(&x->r, x->tip.height, x->tx_id, p, &info, err) ||
 	    package_check(p, &x->tip, err))
 		return -1;
+	for (size_t i = 0; i < p->block.n_txs; i++)
+		if (p->txs[i].stub)
+			return chain_fail(err, CHAIN_REFUSED,
+			    "block %" PRIu64 " is pruned: its signatures are not in the store",
+			    x->tip.height);
 	if (memcmp(p->hash, info.hash, HASH_SIZE) != 0)
 		return chain_fail(err, CHAIN_DAMAGED,
 		    "block %" PRIu64 ": table block_info has another hash", x->tip.height);

@@ -7,6 +7,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "prune.h"
+
 int reader_begin(struct reader *r, struct chain_db *db, struct chain_error *err)
 {
 	int rc;
@@ -22,6 +24,10 @@ int reader_begin(struct reader *r, struct chain_db *db, struct chain_error *err)
 			return chain_fail_db(err, rc, "cursor");
 		}
 	}
+	if (prune_read_seed(r->txn, db, &r->pruning_seed, err)) {
+		reader_end(r);
+		return -1;
+	}
 	return 0;
 }
 
@@ -34,19 +40,35 @@ void reader_end(struct reader *r)
 	memset(r, 0, sizeof(*r));
 }
 
-static int get(
+static int no_row(enum chain_table t, uint64_t key, struct chain_error *err)
+{
+	return chain_fail(
+	    err, CHAIN_DAMAGED, "table %s has no row %" PRIu64, chain_table_name(t), key);
+}
+
+/* 1: found; 0: not there; -1: error. */
+static int lookup(
     struct reader *r, enum chain_table t, uint64_t key, struct span *row, struct chain_error *err)
 {
 	MDB_val k = { sizeof(key), &key }, v;
 	int rc = mdb_cursor_get(r->cur[t], &k, &v, MDB_SET);
 
 	if (rc == MDB_NOTFOUND)
-		return chain_fail(
-		    err, CHAIN_DAMAGED, "table %s has no row %" PRIu64, chain_table_name(t), key);
+		return 0;
 	if (rc)
 		return chain_fail_db(err, rc, chain_table_name(t));
 	*row = (struct span){ v.mv_data, v.mv_size };
-	return 0;
+	return 1;
+}
+
+static int get(
+    struct reader *r, enum chain_table t, uint64_t key, struct span *row, struct chain_error *err)
+{
+	int rc = lookup(r, t, key, row, err);
+
+	if (rc == 0)
+		return no_row(t, key, err);
+	return rc < 0 ? -1 : 0;
 }
 
 int reader_row(struct reader *r, enum chain_table t, uint64_t key, void *out, size_t n,
@@ -150,6 +172,7 @@ int load_tx(struct reader *r, uint64_t tx_id, bool miner, struct tx *tx, struct 
 {
 	struct span row;
 	struct cursor c;
+	int rc;
 
 	if (get(r, TXS_PRUNED, tx_id, &row, err))
 		return -1;
@@ -158,8 +181,16 @@ int load_tx(struct reader *r, uint64_t tx_id, bool miner, struct tx *tx, struct 
 	cursor_end(&c, "transaction");
 	if (!cursor_ok(&c))
 		return bad_row(&c, TXS_PRUNED, tx_id, err);
-	if (get(r, TXS_PRUNABLE, tx_id, &row, err))
+	rc = lookup(r, TXS_PRUNABLE, tx_id, &row, err);
+	if (rc < 0)
 		return -1;
+	if (rc == 0 && tx->version == 2 && r->pruning_seed) {
+		tx->stub = true;
+		tx->prunable = (struct span){ tx->pruned.p + tx->pruned.n, 0 };
+		return 0;
+	}
+	if (rc == 0)
+		return no_row(TXS_PRUNABLE, tx_id, err);
 	cursor_init(&c, row.p, row.n, 0);
 	tx_parse_prunable(&c, tx);
 	cursor_end(&c, "transaction");
@@ -185,9 +216,14 @@ int load_package(struct reader *r, uint64_t height, uint64_t tx_id, struct packa
 	if (reader_block_info(r, height, info, err) || load_block(r, height, &p->block, err) ||
 	    package_reserve(p, p->block.n_txs, err))
 		return -1;
-	for (size_t i = 0; i < p->block.n_txs; i++)
-		if (load_tx(r, tx_id + 1 + i, false, &p->txs[i], err))
+	for (size_t i = 0; i < p->block.n_txs; i++) {
+		struct tx *tx = &p->txs[i];
+
+		if (load_tx(r, tx_id + 1 + i, false, tx, err) ||
+		    (tx->stub && reader_row(r, TXS_PRUNABLE_HASH, tx_id + 1 + i,
+				     p->prunable_hashes + i * HASH_SIZE, HASH_SIZE, err)))
 			return -1;
+	}
 	p->weight = info->weight;
 	p->difficulty_high = info->difficulty_high;
 	p->difficulty_low = info->difficulty_low;

@@ -14,6 +14,7 @@ struct reader {
 	struct chain_db *db;
 	MDB_txn *txn;
 	MDB_cursor *cur[CHAIN_TABLES];
+	uint32_t pruning_seed; /* see prune.h */
 };
 
 int reader_begin(struct reader *r, struct chain_db *db, struct chain_error *err);
@@ -38,6 +39,7 @@ int reader_tip_at(struct reader *r, uint64_t height, struct tip *tip, struct cha
 /* The id of the miner's transaction of a block: the first of the block. */
 int reader_first_tx(struct reader *r, uint64_t height, uint64_t *tx_id, struct chain_error *err);
 
+/* In a pruned store, a transaction without its prunable part is a stub. */
 int load_tx(struct reader *r, uint64_t tx_id, bool miner, struct tx *tx, struct chain_error *err);
 int load_block(struct reader *r, uint64_t height, struct block *b, struct chain_error *err);
 /* The block at a height with its block_info row and all transactions, whose ids start (with the

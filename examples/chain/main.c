@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "prune.h"
 
 #define DEFAULT_BATCH 100
 
@@ -21,6 +22,7 @@ static const char usage[] =
     "       chain outputs DIR [--amount=N [--from=INDEX] [--count=N]] [--json]\n"
     "       chain verify DIR [--json]\n"
     "       chain pop N DIR [--durability=MODE] [--verify] [--json]\n"
+    "       chain prune DIR [--stripe=N] [--durability=MODE] [--verify] [--json]\n"
     "       chain export DIR FILE [--from=HEIGHT] [--count=N] [--json]\n"
     "\n"
     "FILE is a Monero bootstrap file (blockchain.raw), - for standard input. DIR holds the\n"
@@ -33,6 +35,7 @@ static const char usage[] =
     "  --live=N           a durable commit for each of the last N blocks of the file\n"
     "  --follow           at the end of the file wait for more, and commit each block durably\n"
     "  --amount=N         outputs of this amount, 0 for hidden ones; without it, how many of each\n"
+    "  --stripe=N         the eighth of old blocks that is kept whole, 1 to 8 (any)\n"
     "  --from=N --count=N what to start with, and how many (0, all)\n"
     "  --verify           verify all of the store after the import\n"
     "  --writemap         write through the memory map\n"
@@ -89,6 +92,9 @@ static void set(struct settings *s, int option)
 		s->amount = number("amount", optarg, 0, UINT64_MAX);
 		s->by_amount = true;
 		break;
+	case 's':
+		s->stripe = number("stripe", optarg, 1, PRUNE_STRIPES);
+		break;
 	case 'm':
 		s->map_gib = number("map-size", optarg, 1, SIZE_MAX >> 31);
 		break;
@@ -123,6 +129,7 @@ static void parse_options(int argc, char **argv, struct settings *s)
 		{ "from", required_argument, NULL, 'F' },
 		{ "count", required_argument, NULL, 'c' },
 		{ "amount", required_argument, NULL, 'a' },
+		{ "stripe", required_argument, NULL, 's' },
 		{ "map-size", required_argument, NULL, 'm' },
 		{ "verify", no_argument, NULL, 'v' },
 		{ "writemap", no_argument, NULL, 'w' },
@@ -151,6 +158,7 @@ int main(int argc, char **argv)
 		{ "outputs", 1, cmd_outputs },
 		{ "verify", 1, cmd_verify },
 		{ "pop", 2, cmd_pop },
+		{ "prune", 1, cmd_prune },
 		{ "export", 2, cmd_export },
 	};
 	struct settings s = { .batch = DEFAULT_BATCH };

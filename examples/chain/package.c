@@ -29,17 +29,6 @@ static void *grown(void *p, size_t *cap, size_t n, size_t size)
 	return p;
 }
 
-int package_reserve(struct package *p, size_t n, struct chain_error *err)
-{
-	/* One at least, so that NULL always means no memory. */
-	struct tx *txs = grown(p->txs, &p->txs_cap, n + 1, sizeof(*p->txs));
-
-	if (!txs)
-		return chain_fail(err, CHAIN_SYSTEM, "no memory for %zu transactions", n);
-	p->txs = txs;
-	return 0;
-}
-
 static int reserve_hashes(struct package *p, size_t n)
 {
 	size_t cap = p->hashes_cap, same = cap;
@@ -54,6 +43,18 @@ static int reserve_hashes(struct package *p, size_t n)
 		return -1;
 	p->prunable_hashes = q;
 	p->hashes_cap = same;
+	return 0;
+}
+
+int package_reserve(struct package *p, size_t n, struct chain_error *err)
+{
+	/* One more: NULL then always means no memory, and the tree of hashes has the miner's, too. */
+	struct tx *txs = grown(p->txs, &p->txs_cap, n + 1, sizeof(*p->txs));
+
+	if (txs)
+		p->txs = txs;
+	if (!txs || reserve_hashes(p, n + 1))
+		return chain_fail(err, CHAIN_SYSTEM, "no memory for %zu transactions", n);
 	return 0;
 }
 
@@ -116,8 +117,6 @@ int package_hash(struct package *p, struct chain_error *err)
 	const struct block *b = &p->block;
 	uint8_t none[HASH_SIZE];
 
-	if (reserve_hashes(p, b->n_txs + 1))
-		return chain_fail(err, CHAIN_SYSTEM, "no memory for %zu hashes", b->n_txs);
 	hash_prunable(&b->miner, none);
 	hash_tx(&b->miner, none, p->miner_hash);
 	for (size_t i = 0; i < b->n_txs; i++) {
@@ -126,7 +125,9 @@ int package_hash(struct package *p, struct chain_error *err)
 		uint8_t hash[HASH_SIZE];
 		char hex[HEX_SIZE];
 
-		hash_prunable(&p->txs[i], prunable);
+		/* What is not there has its hash in a table. */
+		if (!p->txs[i].stub)
+			hash_prunable(&p->txs[i], prunable);
 		hash_tx(&p->txs[i], prunable, hash);
 		if (memcmp(hash, listed, HASH_SIZE) != 0)
 			return reject(p, err,
@@ -159,10 +160,14 @@ static int check_coins(const struct package *p, const struct tip *tip, struct ch
 static int check_trailer(const struct package *p, const struct tip *tip, struct chain_error *err)
 {
 	uint64_t weight = tx_weight(&p->block.miner);
+	bool whole = true;
 
-	for (size_t i = 0; i < p->block.n_txs; i++)
+	for (size_t i = 0; i < p->block.n_txs; i++) {
 		weight += tx_weight(&p->txs[i]);
-	if (p->weight != weight)
+		whole = whole && !p->txs[i].stub;
+	}
+	/* Nobody knows what a stub weighed. */
+	if (whole && p->weight != weight)
 		return reject(
 		    p, err, "is said to weigh %" PRIu64 ", but weighs %" PRIu64, p->weight, weight);
 	if (p->difficulty_high < tip->difficulty_high ||

@@ -37,7 +37,7 @@ struct tip {
 /* p->offset of a package that comes from no file. */
 #define PACKAGE_STORED UINT64_MAX
 
-/* Room for n transactions in p->txs. */
+/* Room for n transactions, and their hashes. */
 int package_reserve(struct package *p, size_t n, struct chain_error *err);
 
 /* Parses all of body; p is reused from package to package and starts as all zero. What p holds
@@ -45,7 +45,8 @@ int package_reserve(struct package *p, size_t n, struct chain_error *err);
 int package_parse(struct package *p, struct span body, uint64_t offset, uint8_t format_major,
     struct chain_error *err);
 
-/* Computes the hashes, and holds those of the transactions against the block's list. */
+/* Computes the hashes, and holds those of the transactions against the block's list. A stub's hash of
+ * its prunable part is taken from p->prunable_hashes. */
 int package_hash(struct package *p, struct chain_error *err);
 
 /* package_hash(), and holds p against the chain that ends in tip: the height, the previous

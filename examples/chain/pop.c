@@ -99,6 +99,24 @@ static int delete_row(struct pop *pop, enum chain_table t, uint64_t key, struct 
 	return delete_here(pop, t, err);
 }
 
+/* In a pruned store it may be gone; if not, it may be listed. */
+static int delete_prunable(
+    struct pop *pop, uint64_t tx_id, uint64_t version, struct chain_error *err)
+{
+	struct writer *w = pop->w;
+	MDB_val k = { sizeof(tx_id), &tx_id }, v;
+	int rc;
+
+	if (!w->pruning_seed)
+		return delete_row(pop, TXS_PRUNABLE, tx_id, err);
+	rc = mdb_del(w->txn, w->db->dbi[TXS_PRUNABLE_TIP], &k, NULL);
+	if (rc && rc != MDB_NOTFOUND)
+		return chain_fail_db(err, rc, chain_table_name(TXS_PRUNABLE_TIP));
+	if (version == 2 && mdb_cursor_get(w->cur[TXS_PRUNABLE], &k, &v, MDB_SET) == MDB_NOTFOUND)
+		return 0;
+	return delete_row(pop, TXS_PRUNABLE, tx_id, err);
+}
+
 /* Indices within an amount count up from 0: the row that the cursor stands on is the last one. */
 static int check_last(struct pop *pop, uint64_t index, uint64_t id, struct chain_error *err)
 {
@@ -213,7 +231,7 @@ static int pop_tx(struct pop *pop, const uint8_t *hash, bool miner, struct chain
 	memcpy(index.hash, hash, HASH_SIZE);
 	index.unlock_time = tx.unlock_time;
 	if (delete_dup(pop, TX_INDICES, 0, &index, sizeof(index), "transaction", tx_id, err) ||
-	    delete_row(pop, TXS_PRUNABLE, tx_id, err) ||
+	    delete_prunable(pop, tx_id, tx.version, err) ||
 	    (tx.version == 2 && delete_row(pop, TXS_PRUNABLE_HASH, tx_id, err)) ||
 	    pop_key_images(pop, &tx, err) || pop_outputs(pop, &tx, tx_id, hash, err))
 		return -1;

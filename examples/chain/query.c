@@ -207,8 +207,12 @@ static int print_tx(
 	out_u64(o, "outputs", tx.n_outputs);
 	out_u64(o, "amount", tx.out_amount);
 	out_u64(o, "fee", tx.fee);
-	out_u64(o, "blob_size", tx.pruned.n + tx.prunable.n);
-	out_u64(o, "weight", tx_weight(&tx));
+	if (tx.stub) {
+		out_u64(o, "pruned_size", tx.pruned.n);
+	} else {
+		out_u64(o, "blob_size", tx.pruned.n + tx.prunable.n);
+		out_u64(o, "weight", tx_weight(&tx));
+	}
 	print_key_images(&tx, o);
 	return print_output_indices(r, index->tx_id, &tx, o, err);
 }

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "engine.h"
+#include "prune.h"
 
 _Static_assert(sizeof(struct row_block_info) == 96, "no padding");
 _Static_assert(sizeof(struct row_block_height) == 40, "no padding");
@@ -210,6 +211,7 @@ int chain_db_open(struct chain_db *db, const char *path, const struct chain_db_o
 	memset(db, 0, sizeof(*db));
 	db->read_only = !opt->write;
 	db->durability = opt->durability;
+	db->prune_rule = (struct prune_rule){ PRUNE_STRIPE_BLOCKS, PRUNE_TIP_BLOCKS };
 	if (create && mkdir(path, 0755) && errno != EEXIST)
 		return chain_fail(
 		    err, CHAIN_SYSTEM, "%s: cannot make the directory: %s", path, strerror(errno));

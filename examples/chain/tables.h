@@ -82,10 +82,16 @@ enum chain_durability {
 	CHAIN_NOSYNC,  /* MDB_NOSYNC: whenever the kernel likes, and a power cut may leave ruins */
 };
 
+/* Which blocks a pruned store keeps whole (prune.h); tests have smaller numbers. */
+struct prune_rule {
+	uint64_t stripe_blocks, tip_blocks;
+};
+
 struct chain_db {
 	MDB_env *env;
 	MDB_dbi dbi[ALL_TABLES];
 	bool present[ALL_TABLES];
+	struct prune_rule prune_rule;
 	enum chain_durability durability;
 	bool live; /* engine_go_live(): durable whatever the above says */
 	bool read_only;

@@ -34,6 +34,7 @@ struct tx {
 	size_t ring;   /* version 2: members of every input's ring */
 	size_t padded; /* outputs the range proofs have room for; 0 without Bulletproofs */
 	bool miner;
+	bool stub;    /* stored without its prunable part, which is empty here */
 	uint8_t type; /* enum tx_type; version 1: 0 */
 
 	struct span prefix, base, prunable;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "commitment.h"
+#include "prune.h"
 #include "weight.h"
 
 struct verify {
@@ -124,7 +125,9 @@ static int check_tx(struct verify *v, const struct tx *tx, const uint8_t *hash,
 	if (expect(v, TX_INDICES, 0, HASH_SIZE, &index, sizeof(index), "transaction", tx_id, err))
 		return -1;
 	v->rows[TXS_PRUNED]++;
-	v->rows[TXS_PRUNABLE]++;
+	if (tx->stub && !prune_may_lack(v->r.pruning_seed, v->tip.height, &v->r.db->prune_rule))
+		return damaged(v, TXS_PRUNABLE, "transaction", tx_id, err);
+	v->rows[TXS_PRUNABLE] += !tx->stub;
 	if (tx->version == 2) {
 		if (reader_row(&v->r, TXS_PRUNABLE_HASH, tx_id, stored, sizeof(stored), err))
 			return -1;
@@ -138,7 +141,7 @@ static int check_tx(struct verify *v, const struct tx *tx, const uint8_t *hash,
 /* The miner's transaction was read from the block. The other tables hold it a second time. */
 static int check_miner_copy(struct verify *v, struct chain_error *err)
 {
-	const struct tx *miner = &v->package.block.miner;
+	struct tx *miner = &v->package.block.miner;
 	uint64_t tx_id = v->rows[TX_INDICES];
 	struct tx copy;
 
@@ -147,6 +150,7 @@ static int check_miner_copy(struct verify *v, struct chain_error *err)
 	if (copy.pruned.n != miner->pruned.n ||
 	    memcmp(copy.pruned.p, miner->pruned.p, miner->pruned.n) != 0)
 		return damaged(v, TXS_PRUNED, "transaction", tx_id, err);
+	miner->stub = copy.stub;
 	return 0;
 }
 

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "commitment.h"
+#include "prune.h"
 
 static int put(struct writer *w, enum chain_table t, uint64_t key, const void *row, size_t n,
     unsigned flags, struct chain_error *err)
@@ -105,7 +106,8 @@ int writer_begin(struct writer *w, struct chain_error *err)
 			return chain_fail_db(err, rc, "cursor");
 		}
 	}
-	if (load_counts(w, err) || load_window(w, err)) {
+	if (load_counts(w, err) || load_window(w, err) ||
+	    prune_read_seed(w->txn, w->db, &w->pruning_seed, err)) {
 		mdb_txn_abort(w->txn);
 		return -1;
 	}
@@ -203,6 +205,19 @@ static int append_key_images(
 	return 0;
 }
 
+/* A pruned store lists the transactions that are still whole because they are new. */
+static int note_tip(struct writer *w, struct chain_error *err)
+{
+	MDB_val k = { sizeof(w->at.tx_id), &w->at.tx_id },
+		v = { sizeof(w->at.height), &w->at.height };
+	int rc;
+
+	if (!w->pruning_seed || !w->db->present[TXS_PRUNABLE_TIP])
+		return 0;
+	rc = mdb_put(w->txn, w->db->dbi[TXS_PRUNABLE_TIP], &k, &v, MDB_APPEND);
+	return rc ? chain_fail_db(err, rc, chain_table_name(TXS_PRUNABLE_TIP)) : 0;
+}
+
 static int append_tx(struct writer *w, const struct tx *tx, const uint8_t *hash,
     const uint8_t *prunable_hash, uint64_t offset, struct chain_error *err)
 {
@@ -213,7 +228,8 @@ static int append_tx(struct writer *w, const struct tx *tx, const uint8_t *hash,
 	memcpy(index.hash, hash, HASH_SIZE);
 	if (put_unique(w, TX_INDICES, &index, sizeof(index), hash, offset, err) ||
 	    put(w, TXS_PRUNED, w->at.tx_id, tx->pruned.p, tx->pruned.n, MDB_APPEND, err) ||
-	    put(w, TXS_PRUNABLE, w->at.tx_id, tx->prunable.p, tx->prunable.n, MDB_APPEND, err))
+	    put(w, TXS_PRUNABLE, w->at.tx_id, tx->prunable.p, tx->prunable.n, MDB_APPEND, err) ||
+	    note_tip(w, err))
 		return -1;
 	if (tx->version == 2 &&
 	    put(w, TXS_PRUNABLE_HASH, w->at.tx_id, prunable_hash, HASH_SIZE, MDB_APPEND, err))

@@ -148,6 +148,18 @@ def pop(tmp):
     verified(db, 1200)
 
 
+def prune(tmp):
+    """All of it is among the last blocks, which stay; tests/chain/prune.c has what goes."""
+    db = os.path.join(tmp, "pop")
+    got = ask("prune", db, "--stripe=3", "--verify")
+    same((got["stripe"], got["pruned"], got["whole"]), (3, 0, 1600), "prune")
+    same(ask("prune", db)["stripe"], 3, "the stripe that was chosen")
+    same(ask("info", db)["rows"]["txs_prunable_tip"], 1600, "listed as whole")
+    _, err = run("prune", db, "--stripe=4", code=1)
+    check("stripe 3" in err, f"another stripe: {err}")
+    run("prune", db, "--stripe=9", code=2)
+
+
 def export(tmp):
     """The bytes that Monero's own tool wrote, from a store of ours and from monerod's."""
     part = os.path.join(tmp, "part.raw")
@@ -217,6 +229,7 @@ def main():
         pipes(tmp)
         follow(tmp)
         pop(tmp)
+        prune(tmp)
         export(tmp)
         outputs(tmp)
     for failure in failures:
