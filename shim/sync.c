@@ -294,7 +294,9 @@ static int sync_writeout(
 		return barrier_file(f, report);
 	for (size_t i = 0; i < ranges->n && !err; i++)
 		err = write_out(f, ranges->v[i], SYNC_FILE_RANGE_WRITE, report);
-	for (size_t i = 0; i < ranges->n && !err; i++)
+	/* The last one first: by the time it is done most others are, and need no sleep. In the order
+	 * of the writes each page would be a sleep of its own. */
+	for (size_t i = ranges->n; i-- && !err;)
 		err = write_out(f, ranges->v[i],
 		    SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
 			SYNC_FILE_RANGE_WAIT_AFTER,

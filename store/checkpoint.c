@@ -19,10 +19,12 @@
  * itself or the one of d does. A record whose ranges do not fit its 3.5 KiB comes after a barrier of
  * its own, without digest.
  *
- * One checkpoint at a time: `busy`. The one who runs it owns `running`, `seq`, `freed` and `set`.
+ * One checkpoint at a time: `busy`. The one who runs it owns `running`, `seq`, `freed` and `set`. Until it
+ * has taken the cut, what it makes durable grows with each commit, and `running` is empty.
  *
- *   idle --run: running = next, next = empty--> busy --barrier--> idle, d = x
- *                                                 \--an error--> failed
+ *   idle --run: busy, write-out--> running = next, next = empty --barrier--> idle, d = x
+ *                    \                                           \--an error--> failed
+ *                     \--an error--> failed
  */
 #include "checkpoint.h"
 
@@ -37,8 +39,10 @@
 #include "record.h"
 #include "sys.h"
 
-/* Write-out of more than this is started before the digest is computed. */
-#define START_EARLY (UINT64_C(1) << 20)
+/* Write-out of more than this is started before the cut is taken, and what has been committed by then,
+ * if it is as much again, once more: twice as often gained nothing. */
+#define START_EARLY  (UINT64_C(1) << 20)
+#define START_PASSES 2
 
 uint64_t pgw__clock_ns(clockid_t clock)
 {
@@ -248,10 +252,7 @@ static int sync_with_digest(struct pgw__checkpointer *c, struct pgw__record *r)
 	rc = pgw__record_encode(r, &cut->dirty, map.psize, slot); /* does it fit? */
 	if (rc)
 		return rc;
-	if (cut->bytes > START_EARLY)
-		rc = pgw__start_ranges(c->env, &c->set);
-	if (!rc)
-		rc = pgw__record_digest(map.start, -1, &cut->dirty, r->digest);
+	rc = pgw__record_digest(map.start, -1, &cut->dirty, r->digest);
 	if (!rc)
 		rc = pgw__record_encode(r, &cut->dirty, map.psize, slot);
 	if (!rc)
@@ -359,16 +360,48 @@ static uint64_t measure(struct pgw__checkpointer *c)
 	return bytes > c->options.checkpoint_bytes ? bytes : c->options.checkpoint_bytes;
 }
 
-void pgw__checkpoint_run(struct pgw__checkpointer *c)
+/* The live pages of next that are not in c->set, into `fresh`, and those into c->set as well. False:
+ * too few, or no memory. The lock is held. */
+static bool collect_fresh(struct pgw__checkpointer *c, struct pgw_ranges *fresh)
+{
+	const struct pgw__map map = geometry(c->env);
+	struct pgw__cut *next = &c->next;
+
+	if (next->incomplete || next->bytes < START_EARLY ||
+	    pgw__cut_reduce(next, &map, &c->weighed))
+		return false;
+	pgw_ranges_clear(fresh);
+	return next->bytes >= START_EARLY && !pgw_ranges_add_all(fresh, &next->dirty) &&
+	       !pgw_ranges_subtract(fresh, &c->set) && pgw_ranges_bytes(fresh) >= START_EARLY &&
+	       !pgw_ranges_add_all(&c->set, fresh);
+}
+
+/* Write-out takes most of the time of a large checkpoint, and the cut need not wait for its end to be
+ * made: started before, what is committed meanwhile belongs to the same barrier, and less is held back
+ * by the one after. Nothing rests on it: the checkpoint itself starts all ranges, and waits for them.
+ * The lock is held, and let go of meanwhile. */
+static int start_early(struct pgw__checkpointer *c)
+{
+	struct pgw_ranges *fresh = &c->freed;
+	int rc = 0;
+
+	pgw_ranges_clear(&c->set);
+	for (int pass = 0; pass < START_PASSES && !rc && collect_fresh(c, fresh); pass++) {
+		pthread_mutex_unlock(&c->lock);
+		rc = pgw__start_ranges(c->env, fresh);
+		pthread_mutex_lock(&c->lock);
+	}
+	return rc;
+}
+
+/* From the cut on; the lock is held, and let go of meanwhile. */
+static int run_cut(struct pgw__checkpointer *c)
 {
 	const struct pgw__map map = geometry(c->env);
 	uint64_t growth;
 	bool reduced;
 	int rc;
 
-	if (c->failed || c->next.txnid == atomic_load(&c->durable))
-		return;
-	c->busy = true;
 	take_cut(c);
 	pthread_mutex_unlock(&c->lock);
 	reduced = !c->running.incomplete && !pgw__cut_reduce(&c->running, &map, &c->freed);
@@ -376,6 +409,19 @@ void pgw__checkpoint_run(struct pgw__checkpointer *c)
 	rc = make_durable(c, reduced);
 	pthread_mutex_lock(&c->lock);
 	c->growth = growth;
+	return rc;
+}
+
+void pgw__checkpoint_run(struct pgw__checkpointer *c)
+{
+	int rc;
+
+	if (c->failed || c->next.txnid == atomic_load(&c->durable))
+		return;
+	c->busy = true;
+	rc = start_early(c);
+	if (!rc)
+		rc = run_cut(c);
 	if (rc) {
 		c->failed = pgw__env_fail(c->env, rc);
 		mark_failed(c);

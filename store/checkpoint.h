@@ -107,8 +107,8 @@ void pgw__group_resume(struct pgw__checkpointer *c);
  * the transaction durable itself. */
 int pgw__relaxed_poke(struct pgw__checkpointer *c);
 
-/* Is so much undurable that a writer must wait? */
-bool pgw__relaxed_overfull(struct pgw__checkpointer *c);
+/* The transaction that must be durable before a writer goes on, as too much is not; or 0. */
+uint64_t pgw__relaxed_behind(struct pgw__checkpointer *c);
 
 void pgw__relaxed_stop(struct pgw__checkpointer *c);
 

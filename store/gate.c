@@ -93,7 +93,10 @@ int pgw__gate_committed(struct pgw__env *e, uint64_t txnid, unsigned flags, bool
 	if (e->options.durability == PGW_DURABILITY_RELAXED ||
 	    (flags & (MDB_NOSYNC | MDB_MAPASYNC)))
 		wait = false;
-	if (!wait && !pgw__relaxed_poke(c) && !pgw__relaxed_overfull(c))
-		return 0;
+	if (!wait && !pgw__relaxed_poke(c)) {
+		txnid = pgw__relaxed_behind(c);
+		if (!txnid)
+			return 0;
+	}
 	return -pgw__group_wait(c, txnid, 0);
 }

@@ -85,15 +85,26 @@ int pgw__relaxed_poke(struct pgw__checkpointer *c)
 	return rc;
 }
 
-bool pgw__relaxed_overfull(struct pgw__checkpointer *c)
+static bool overfull(const struct pgw__checkpointer *c, uint64_t bytes, uint64_t taken)
 {
-	bool full;
+	return bytes >= OVERFULL * c->options.checkpoint_bytes || taken >= OVERFULL * c->growth;
+}
+
+/* A writer that waited for its own transaction would leave the disk idle while it works, and be idle
+ * itself while the disk does: the checkpoint under way is enough, unless what follows it is already
+ * too much alone. */
+uint64_t pgw__relaxed_behind(struct pgw__checkpointer *c)
+{
+	const struct pgw__cut *next = &c->next;
+	uint64_t txnid = 0;
 
 	pthread_mutex_lock(&c->lock);
-	full = c->running_bytes + c->next.bytes >= OVERFULL * c->options.checkpoint_bytes ||
-	       c->running_taken + c->next.taken >= OVERFULL * c->growth;
+	if (overfull(c, next->bytes, next->taken))
+		txnid = next->txnid;
+	else if (overfull(c, c->running_bytes + next->bytes, c->running_taken + next->taken))
+		txnid = c->running.txnid;
 	pthread_mutex_unlock(&c->lock);
-	return full;
+	return txnid;
 }
 
 void pgw__relaxed_stop(struct pgw__checkpointer *c)

@@ -54,6 +54,28 @@ static struct pgw__env *data_file(int fd)
 	return pgw__env_by_fd(fd);
 }
 
+/* Attached: a commit makes no barrier of its own (checkpoint.c). */
+static bool attached(const struct pgw__env *e)
+{
+	return atomic_load_explicit(&e->checkpointer, memory_order_relaxed) != NULL;
+}
+
+/* A page, or a run of overflow pages, by a call of its own. A file system may keep what one call wrote
+ * in one folio, and writes a folio's dirty blocks together: pages of other transactions, or freed ones,
+ * would go to the disk whenever one beside them must. */
+static ssize_t write_apart(int fd, const struct iovec *v, int n, off_t off)
+{
+	ssize_t total = 0, r;
+
+	for (int i = 0; i < n; i++) {
+		r = pgw__write_all(fd, &v[i], 1, off + total);
+		if (r < 0)
+			return r;
+		total += r;
+	}
+	return total;
+}
+
 static ssize_t write_data(struct pgw__env *e, int fd, const struct iovec *v, int n, off_t off)
 {
 	struct pgw__call *commit = within(PGW__OP_COMMIT);
@@ -67,13 +89,7 @@ static ssize_t write_data(struct pgw__env *e, int fd, const struct iovec *v, int
 		commit->wrote = true;
 	else
 		e->spilled = true;
-	return answer(pgw__write_all(fd, v, n, off));
-}
-
-/* Attached: a commit makes no barrier of its own (checkpoint.c). */
-static bool attached(const struct pgw__env *e)
-{
-	return atomic_load_explicit(&e->checkpointer, memory_order_relaxed) != NULL;
+	return answer(attached(e) ? write_apart(fd, v, n, off) : pgw__write_all(fd, v, n, off));
 }
 
 /* The meta page, through LMDB's descriptor for it: that one syncs each write, so the data file's is
