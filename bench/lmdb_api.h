@@ -17,6 +17,7 @@
 	X(env_close)          \
 	X(env_sync)           \
 	X(env_info)           \
+	X(env_get_fd)         \
 	X(env_set_flags)      \
 	X(env_set_mapsize)    \
 	X(env_set_maxdbs)     \

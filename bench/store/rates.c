@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * rates.c - commits per second, and how long one takes.
+ */
+#include "bench.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define MOST_SUBJECTS 6
+
+/* From where on a barrier counts as slow. */
+#define SLOW_BARRIER_US 300
+
+struct series {
+	double rate[MAX_ROUNDS], barriers[MAX_ROUNDS], p99[MAX_ROUNDS];
+};
+
+/* Rounds of a load on all subjects in turn. */
+static void run(struct subject *s, struct series *out, size_t n, const struct load *l)
+{
+	for (unsigned round = 0; round < bench.rounds; round++) {
+		for (size_t i = 0; i < n; i++) {
+			struct result r = load_run(&s[i], l);
+
+			out[i].rate[round] = r.rate;
+			out[i].barriers[round] = r.barriers;
+			out[i].p99[round] = r.p99_us;
+		}
+	}
+}
+
+static double median(const double *v)
+{
+	double copy[MAX_ROUNDS];
+
+	for (unsigned i = 0; i < bench.rounds; i++)
+		copy[i] = v[i];
+	return quantile(copy, bench.rounds, 0.5);
+}
+
+/* The median of a round's quotients. */
+static double quotient(const double *a, const double *b)
+{
+	double q[MAX_ROUNDS];
+
+	for (unsigned i = 0; i < bench.rounds; i++)
+		q[i] = b[i] > 0 ? a[i] / b[i] : 0;
+	return quantile(q, bench.rounds, 0.5);
+}
+
+static void line(const char *part, const char *what, const struct series *ours, enum mode peer,
+    const struct series *theirs, double target)
+{
+	report_line(part, what, "commits/s", median(ours->rate), mode_name(peer),
+	    median(theirs->rate), quotient(ours->rate, theirs->rate), AT_LEAST, target);
+}
+
+static void create(struct subject *s, size_t n, const enum mode *modes)
+{
+	for (size_t i = 0; i < n; i++) {
+		s[i] = (struct subject){ .mode = modes[i] };
+		subject_create(&s[i]);
+	}
+}
+
+static void destroy(struct subject *s, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		subject_destroy(&s[i]);
+}
+
+double measure_disk(void)
+{
+	static char page[4096];
+	double us[100];
+	char path[600];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/bench-store-%d-disk", bench.dir, (int)getpid());
+	fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
+	if (fd < 0) {
+		perror(path);
+		exit(EXIT_FAILURE);
+	}
+	unlink(path);
+	for (unsigned i = 0; i < 100; i++) {
+		double start = now_us();
+
+		if (pwrite(fd, page, sizeof(page), (off_t)(i % 8) * 4096) < 0 || fdatasync(fd)) {
+			perror(path);
+			exit(EXIT_FAILURE);
+		}
+		us[i] = now_us() - start;
+	}
+	close(fd);
+	/* The first eight allocate. */
+	report_disk(quantile(us + 8, 92, 0.5), quantile(us + 8, 92, 0.9));
+	return quantile(us + 8, 92, 0.5);
+}
+
+void measure_single(double barrier_us)
+{
+	static const enum mode modes[] = { DURABLE, NOSYNC, PINNED, STRICT, GROUP, RELAXED };
+	const struct load l = { .threads = 1, .batch = 1 };
+	static struct series r[MOST_SUBJECTS];
+	struct subject s[MOST_SUBJECTS];
+
+	create(s, MOST_SUBJECTS, modes);
+	run(s, r, MOST_SUBJECTS, &l);
+	line("single", "strict, 1 thread", &r[STRICT], DURABLE, &r[DURABLE], 1.0);
+	report_line("single", "group, 1 thread", "barriers a commit", median(r[GROUP].barriers),
+	    mode_name(DURABLE), median(r[DURABLE].barriers), median(r[GROUP].barriers), AT_MOST,
+	    1.0);
+	line("single", "group, 1 thread", &r[GROUP], DURABLE, &r[DURABLE],
+	    barrier_us > SLOW_BARRIER_US ? 1.7 : 1.25);
+	line("single", "relaxed, 1 thread", &r[RELAXED], DURABLE, &r[DURABLE], 8);
+	line("single", "relaxed, 1 thread", &r[RELAXED], PINNED, &r[PINNED], 0.9);
+	report_line("single", "relaxed, file over live data", "MiB",
+	    subject_file_bytes(&s[RELAXED]) / (1 << 20), mode_name(PINNED),
+	    subject_file_bytes(&s[PINNED]) / (1 << 20),
+	    subject_file_bytes(&s[RELAXED]) / subject_live_bytes(&s[RELAXED]), AT_MOST, 3);
+	destroy(s, MOST_SUBJECTS);
+}
+
+static void measure_group(unsigned threads, double target)
+{
+	static const enum mode modes[] = { DURABLE, GROUP };
+	const struct load l = { .threads = threads, .batch = 1 };
+	static struct series r[2];
+	struct subject s[2];
+	char what[64];
+
+	create(s, 2, modes);
+	run(s, r, 2, &l);
+	snprintf(what, sizeof(what), "group, %u threads", threads);
+	line("threads", what, &r[1], DURABLE, &r[0], target);
+	destroy(s, 2);
+}
+
+void measure_threads(void)
+{
+	measure_group(16, 5);
+	measure_group(64, 10);
+}
+
+static void measure_relaxed(const char *part, const char *what, bool append, double target)
+{
+	static const enum mode modes[] = { NOSYNC, RELAXED };
+	const struct load l = { .threads = 1, .batch = 100, .append = append };
+	static struct series r[2];
+	struct subject s[2];
+
+	create(s, 2, modes);
+	run(s, r, 2, &l);
+	line(part, what, &r[1], NOSYNC, &r[0], target);
+	destroy(s, 2);
+}
+
+void measure_batch(void)
+{
+	measure_relaxed("batch", "relaxed, 100 records", false, 0.7);
+}
+
+void measure_append(void)
+{
+	measure_relaxed("append", "relaxed, 100 appended", true, 0.9);
+}
+
+void measure_latency(void)
+{
+	static const enum mode modes[] = { DURABLE, GROUP };
+	const struct load l = { .threads = 1, .batch = 1, .bulk = 1000 };
+	static struct series r[2];
+	struct subject s[2];
+
+	create(s, 2, modes);
+	run(s, r, 2, &l);
+	report_line("latency", "group, p99 beside a bulk loader", "us", median(r[1].p99),
+	    mode_name(DURABLE), median(r[0].p99), quotient(r[1].p99, r[0].p99), AT_MOST, 1.0 / 3);
+	destroy(s, 2);
+}
