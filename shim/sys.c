@@ -112,6 +112,14 @@ static int64_t sys_pwritev(int fd, const struct iovec *v, int n, uint64_t off)
 	return answer(pwritev(fd, v, n, (off_t)off), saved); /* the wrapper, as above */
 }
 
+static int sys_allocate(int fd, uint64_t off, uint64_t len)
+{
+	int saved = errno;
+
+	/* The wrapper: offsets are passed differently on each architecture. */
+	return (int)answer(fallocate(fd, 0, (off_t)off, (off_t)len), saved);
+}
+
 static int sys_fs_magic(int fd, uint64_t *magic)
 {
 	int saved = errno;
@@ -175,6 +183,7 @@ static pid_t sys_getpid(void)
 	.fsync = sys_fsync,                        \
 	.sync_file_range = sys_sync_file_range,    \
 	.pwritev = sys_pwritev,                    \
+	.allocate = sys_allocate,                  \
 	.fs_magic = sys_fs_magic,                  \
 	.fd_mode = sys_fd_mode,                    \
 	.fd_flags = sys_fd_flags,                  \

@@ -367,4 +367,5 @@ void pgw__commit_remapped(struct pgw__env *e)
 	pgw_sync_remap(&e->file, (void *)start, end - start);
 	e->trusted = false;
 	e->distrust = PGW_FULL_REMAPPED;
+	pgw__space_reset(e);
 }

@@ -86,6 +86,7 @@ struct pgw__env *pgw__env_claim(MDB_env *lmdb)
 	e->gated = false;
 	e->attach_failed = false;
 	e->spilled = false;
+	atomic_store_explicit(&e->short_of_space, 0, memory_order_relaxed);
 	atomic_store(&e->checkpointer, NULL);
 	atomic_store(&e->writer, NULL);
 	atomic_store(&e->failed, 0);
@@ -151,6 +152,7 @@ void pgw__env_opened(struct pgw__env *e, unsigned flags)
 	e->psize = st.ms_psize;
 	e->writemap = flags & MDB_WRITEMAP;
 	e->open_flags = flags;
+	pgw__space_reset(e);
 	if (pgw_sync_init(&e->file, fd, (void *)start, end - start, PGW_SYNC_AUTO)) {
 		e->file = (struct pgw_sync_file){ .fd = fd,
 			.strategy = PGW_SYNC_FDATASYNC,
@@ -312,6 +314,8 @@ void pgw__env_counters_read(const struct pgw__env_counters *c, struct pgw_env_st
 	ADD(live_ranges);
 	ADD(live_bytes);
 	ADD(two_barrier_checkpoints);
+	ADD(allocate_calls);
+	ADD(allocated_bytes);
 #undef ADD
 }
 

@@ -24,6 +24,7 @@
 #include <pagewise/store.h>
 
 #include "dirty.h"
+#include "space.h"
 
 /* Counters of one environment; env.c keeps a second set for those that are closed. */
 struct pgw__env_counters {
@@ -33,6 +34,7 @@ struct pgw__env_counters {
 	_Atomic uint64_t fdatasync_calls, directory_syncs, osync_writes, osync_bytes, barriers;
 	_Atomic uint64_t checkpoints, checkpoint_commits, live_ranges, live_bytes;
 	_Atomic uint64_t two_barrier_checkpoints;
+	_Atomic uint64_t allocate_calls, allocated_bytes;
 };
 
 struct pgw__checkpointer;
@@ -69,12 +71,13 @@ struct pgw__env {
 	/* Owned by the writer: LMDB's writer lock is held (commit.c). */
 	struct pgw__dirty dirty;
 	struct pgw_ranges scratch;
-	off_t pos;	   /* of the next writev */
-	bool spilled;	   /* pages were written before the commit */
-	bool trusted;	   /* base is known */
-	uint64_t base;	   /* I1 in commit.c */
-	bool meta_pending; /* the meta page of base may not be durable */
-	uint64_t nosync;   /* last transaction that was committed without a sync, for the reason */
+	struct pgw__space space; /* with MDB_WRITEMAP */
+	off_t pos;		 /* of the next writev */
+	bool spilled;		 /* pages were written before the commit */
+	bool trusted;		 /* base is known */
+	uint64_t base;		 /* I1 in commit.c */
+	bool meta_pending;	 /* the meta page of base may not be durable */
+	uint64_t nosync; /* last transaction that was committed without a sync, for the reason */
 	enum pgw_full_sync distrust; /* why not trusted */
 	int meta_fd;		     /* LMDB's O_DSYNC descriptor once seen, else -1 */
 
@@ -84,7 +87,8 @@ struct pgw__env {
 	struct pgw_sync_file file;
 	int dir_fd; /* directory to sync with the first durable commit, or -1 */
 
-	_Atomic int failed; /* -errno of a failed sync; never cleared */
+	_Atomic int failed;		 /* -errno of a failed sync; never cleared */
+	_Atomic unsigned short_of_space; /* the disk was full, for so many commits (space.h) */
 	_Atomic uint64_t durable_txnid;
 
 	struct pgw__env_counters count;

@@ -152,6 +152,15 @@ PUBLIC int mdb_env_sync(MDB_env *env, int force)
 	return WITHIN(&call, pgw__lmdb_env_sync(env, force));
 }
 
+/* LMDB's writer lock is held, so the newest meta page stands still. */
+static void begin_space(struct pgw__env *e, MDB_env *env)
+{
+	MDB_envinfo info;
+
+	if (e->writemap && !mdb_env_info(env, &info))
+		pgw__space_begin(e, info.me_last_pgno + 1);
+}
+
 /* LMDB's begin of a write transaction; the gate, if any, is held. */
 static int begin_writer(struct pgw__env *e, MDB_env *env, unsigned flags, MDB_txn **txn)
 {
@@ -167,6 +176,7 @@ static int begin_writer(struct pgw__env *e, MDB_env *env, unsigned flags, MDB_tx
 	}
 	atomic_store_explicit(&e->writer, new, memory_order_relaxed);
 	pgw__commit_begin(e);
+	begin_space(e, env);
 	*txn = new;
 	return 0;
 }
@@ -210,20 +220,33 @@ PUBLIC void mdb_txn_abort(MDB_txn *txn)
 	struct pgw__env *e = env ? pgw__env_by_lmdb(env) : NULL;
 	bool gated = false;
 
-	if (e && atomic_load_explicit(&e->writer, memory_order_relaxed) == txn)
+	if (e && atomic_load_explicit(&e->writer, memory_order_relaxed) == txn) {
 		gated = take_gated(e);
+		pgw__space_end(e);
+	}
 	pgw__lmdb_txn_abort(txn);
 	if (gated)
 		pgw__gate_leave(e);
 }
 
+/* A commit writes the list of free pages, and that takes some itself. A run of them at worst. */
+static int prepare_space(struct pgw__env *e)
+{
+	if (!e->writemap || (!e->dirty.ranges.n && !e->dirty.incomplete))
+		return 0;
+	return pgw__space_prepare(
+	    e, PGW__SPACE_TO_COMMIT, 2 + e->space.end * sizeof(uint64_t) / e->psize, 0);
+}
+
 int pgw__commit_writer(struct pgw__env *e, MDB_env *env, MDB_txn *txn, bool wait)
 {
 	struct pgw__call call = { .op = PGW__OP_COMMIT, .env = e, .lmdb = env };
-	int rc = -atomic_load(&e->failed);
+	int rc = -atomic_load(&e->failed), full;
 	unsigned flags = 0;
 	bool gated;
 
+	if (!rc)
+		rc = prepare_space(e);
 	if (rc) {
 		mdb_txn_abort(txn);
 		return rc;
@@ -234,7 +257,14 @@ int pgw__commit_writer(struct pgw__env *e, MDB_env *env, MDB_txn *txn, bool wait
 	(void)mdb_env_get_flags(env, &flags);
 	if (flags & (MDB_NOSYNC | MDB_MAPASYNC))
 		e->nosync = call.txnid;
-	rc = WITHIN(&call, pgw__lmdb_txn_commit(txn));
+	full = e->space.why;
+	rc = WITHIN(
+	    &call, pgw__lmdb_txn_commit(txn)); /* LMDB's lock is gone, and e->space with it */
+	if (rc == MDB_MAP_FULL && full)
+		rc = full;
+	if (e->open_flags & MDB_NOLOCK) /* no lock of LMDB's, so nothing was put back with it */
+		pgw__space_end(e);
+	pgw__space_committed(e, rc);
 	if (!rc && call.wrote)
 		PGW__ENV_COUNT(e, commits, 1);
 	if (!rc && call.wrote && pgw__checkpointer_of(e))

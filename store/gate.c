@@ -8,8 +8,8 @@
 #include "options.h"
 #include "stats.h"
 
-/* A map with less than this part free makes a checkpoint before each transaction, so that pages that
- * were freed before can be recycled. */
+/* A map with less than this part free, or a disk that is full, makes a checkpoint before each
+ * transaction, so that pages that were freed before can be recycled. */
 #define NEARLY_FULL 16
 
 uint64_t pgw__gate_newest(struct pgw__checkpointer *c)
@@ -67,7 +67,8 @@ int pgw__gate_enter(struct pgw__env *e, MDB_env *lmdb, bool *gated)
 	if (!pgw__checkpointer_of(e))
 		attach_if_wanted(e, lmdb);
 	c = pgw__checkpointer_of(e);
-	if (c && nearly_full(lmdb, e->psize))
+	if (c && (atomic_load_explicit(&e->short_of_space, memory_order_relaxed) ||
+		     nearly_full(lmdb, e->psize)))
 		rc = pgw__gate_sync(c);
 	if (rc) {
 		pgw__gate_leave(e);

@@ -206,11 +206,29 @@ static struct pgw__call *mapping(void)
 	return call ? call : within(PGW__OP_RESIZE);
 }
 
+/* LMDB stores into its lock file through a map, and makes it by ftruncate: on a full disk that would
+ * be SIGBUS. Where space cannot be asked for, it is as LMDB has it. */
+static int make_room(const struct pgw__call *call, int fd, size_t len, int prot)
+{
+	int rc;
+
+	if (!call || fd != call->lock_fd || call->op != PGW__OP_OPEN || !(prot & PROT_WRITE))
+		return 0;
+	rc = pgw__sys.allocate(fd, 0, len);
+	return rc == -ENOSPC || rc == -EDQUOT ? rc : 0;
+}
+
 void *pgw__seam_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
 {
 	struct pgw__call *call = mapping();
-	void *p = mmap(addr, len, prot, flags, fd, off);
+	int rc = make_room(call, fd, len, prot);
+	void *p;
 
+	if (rc) {
+		errno = -rc;
+		return MAP_FAILED;
+	}
+	p = mmap(addr, len, prot, flags, fd, off);
 	if (p != MAP_FAILED && is_data_map(call, fd))
 		pgw__env_set_map(call->env, p, len);
 	return p;
@@ -233,8 +251,19 @@ int pgw__seam_mid2l_append(void *list, struct pgw__lmdb_dirty_page *entry)
 		uintptr_t start = atomic_load_explicit(&e->map_start, memory_order_relaxed);
 
 		pgw__dirty_add(&e->dirty, (uintptr_t)entry->page - start, e->psize);
+		pgw__space_note(&e->space, entry->pgno);
 	}
 	return mdb_mid2l_append(list, entry);
+}
+
+/* LMDB lets go of its writer lock, and of no other during a commit. */
+int pgw__seam_mutex_unlock(pthread_mutex_t *mutex)
+{
+	struct pgw__call *commit = within(PGW__OP_COMMIT);
+
+	if (commit)
+		pgw__space_end(commit->env);
+	return pthread_mutex_unlock(mutex);
 }
 
 /* --- opening: which lock LMDB got, and what it sees of a fenced file --- */

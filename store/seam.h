@@ -28,6 +28,12 @@ int pgw__lmdb_env_copy2(MDB_env *env, const char *path, unsigned flags);
 int pgw__lmdb_env_copyfd(MDB_env *env, int fd);
 int pgw__lmdb_env_copyfd2(MDB_env *env, int fd, unsigned flags);
 char *pgw__lmdb_strerror(int err);
+int pgw__lmdb_put(MDB_txn *txn, MDB_dbi dbi, MDB_val *key, MDB_val *data, unsigned flags);
+int pgw__lmdb_cursor_put(MDB_cursor *cursor, MDB_val *key, MDB_val *data, unsigned flags);
+int pgw__lmdb_del(MDB_txn *txn, MDB_dbi dbi, MDB_val *key, MDB_val *data);
+int pgw__lmdb_cursor_del(MDB_cursor *cursor, unsigned flags);
+int pgw__lmdb_drop(MDB_txn *txn, MDB_dbi dbi, int del);
+int pgw__lmdb_dbi_open(MDB_txn *txn, const char *name, unsigned flags, MDB_dbi *dbi);
 
 /* An entry of LMDB's list of dirty pages; the lists themselves are none of our business. */
 struct pgw__lmdb_dirty_page {
@@ -49,6 +55,7 @@ int pgw__seam_munmap(void *addr, size_t len);
 int pgw__seam_mid2l_append(void *list, struct pgw__lmdb_dirty_page *entry);
 ssize_t pgw__seam_pread(int fd, void *buf, size_t len, off_t off);
 ssize_t pgw__seam_write(int fd, const void *buf, size_t len);
+int pgw__seam_mutex_unlock(pthread_mutex_t *mutex);
 int pgw__seam_fcntl(int fd, int cmd, ...);
 void *pgw__seam_getspecific(pthread_key_t key);
 int pgw__seam_setspecific(pthread_key_t key, const void *value);

@@ -17,8 +17,12 @@
  *   too). What commits that sync had acknowledged is durable, and the environment can be opened
  *   again once the cause is gone. Not so if transactions were outstanding that had not been synced
  *   (MDB_NOSYNC): they may be lost for good, however intact they look; copy the environment then.
- * - A commit that finds the disk full returns ENOSPC (liblmdb: EIO), and the environment stays
- *   usable (without MDB_WRITEMAP; with it the kernel sends SIGBUS, as ever).
+ * - A full disk is ENOSPC, from the commit (liblmdb: EIO) or with MDB_WRITEMAP from the call that
+ *   needs the page (liblmdb: SIGBUS), and the environment stays usable: abort the transaction, as
+ *   after any error. With MDB_WRITEMAP space is asked for before LMDB stores into it, up to 64 MiB
+ *   ahead, and some is kept so that deleting works on a full disk. Not on file systems that copy
+ *   on write (btrfs, ZFS), where SIGBUS is still possible. Opening returns ENOSPC where the lock
+ *   file finds no room.
  *
  * Beyond that, an environment can be given another durability than LMDB's: see enum pgw_durability.
  *
@@ -86,6 +90,10 @@ struct pgw_env_stats {
 	uint64_t checkpoint_commits; /* transactions in them: divided by checkpoints, the group */
 	uint64_t live_ranges, live_bytes; /* what had to be written for them: see docs/design.md */
 	uint64_t two_barrier_checkpoints; /* whose ranges did not fit a record */
+
+	/* MDB_WRITEMAP: disk space that was asked for before LMDB stored into it (fallocate), in
+	 * how many calls. Space that was there already counts as well. */
+	uint64_t allocate_calls, allocated_bytes;
 
 	/* State of the environment; of a process: zero and NULL. */
 	uint64_t

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * full.c - a full disk is ENOSPC, and the environment stays usable.
+ *
+ *   full DIR strict|group|relaxed [writemap]
+ *
+ * DIR is on a small file system of its own (full.sh), which is filled through LMDB until it is full, in
+ * one large transaction and in small ones; emptied again by deleting, and by removing a file that
+ * has nothing to do with LMDB; and checked against a model all the time. Any other error, and SIGBUS,
+ * is a failure. The data file is left for the auditor.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <pagewise/store.h>
+
+enum { KEYS = 40000, PER_TXN = 40, VALUE_MAX = 9000 };
+
+static const char *dir;
+static struct pgw_env_options options;
+static MDB_env *env;
+static uint32_t model[KEYS], pending[KEYS]; /* 0: not there; else decides the value */
+static uint32_t counter;
+static unsigned failures;
+
+__attribute__((format(printf, 1, 2), noreturn)) static void die(const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	fprintf(stderr, "full %s %s %s: ", dir, pgw_durability_name(options.durability),
+	    options.flags & MDB_WRITEMAP ? "writemap" : "");
+	vfprintf(stderr, format, ap);
+	fputc('\n', stderr);
+	va_end(ap);
+	exit(1);
+}
+
+static void ok(int rc, const char *what)
+{
+	if (rc)
+		die("%s: %s (%d)", what, pgw_strerror(rc), rc);
+}
+
+static uint32_t random_below(uint32_t n)
+{
+	static uint64_t state = 1;
+
+	state = state * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(state >> 33) % n;
+}
+
+static size_t size_of(uint32_t seed)
+{
+	return seed % 7 ? 20 + seed % 300 : seed * 2654435761u % VALUE_MAX + 4;
+}
+
+static void fill_value(unsigned char *value, uint32_t seed)
+{
+	size_t n = size_of(seed);
+
+	for (size_t i = 0; i < n; i++)
+		value[i] = (unsigned char)(seed * 31 + i);
+}
+
+static int set(MDB_txn *txn, MDB_dbi dbi, uint32_t key, uint32_t seed)
+{
+	static unsigned char value[VALUE_MAX + 8];
+	MDB_val k = { sizeof(key), &key }, v = { size_of(seed), value };
+	int rc;
+
+	if (!seed) {
+		rc = mdb_del(txn, dbi, &k, NULL);
+	} else {
+		fill_value(value, seed);
+		rc = mdb_put(txn, dbi, &k, &v, 0);
+	}
+	if (!rc)
+		pending[key] = seed;
+	return rc;
+}
+
+static MDB_txn *begin(MDB_dbi *dbi)
+{
+	MDB_txn *txn;
+
+	ok(mdb_txn_begin(env, NULL, 0, &txn), "begin");
+	ok(mdb_dbi_open(txn, NULL, 0, dbi), "dbi_open");
+	memcpy(pending, model, sizeof(model));
+	return txn;
+}
+
+/* Commit, or find that the disk is full. */
+static int commit(MDB_txn *txn)
+{
+	int rc = mdb_txn_commit(txn);
+
+	if (!rc)
+		memcpy(model, pending, sizeof(model));
+	return rc;
+}
+
+/* n random keys get new values, in one transaction. It is a put that fails (writable map), or the
+ * commit; in either case the transaction is over, as LMDB has it. */
+static int add(unsigned n)
+{
+	MDB_dbi dbi;
+	MDB_txn *txn = begin(&dbi);
+	int rc = 0;
+
+	for (unsigned i = 0; i < n && !rc; i++)
+		rc = set(txn, dbi, random_below(KEYS), ++counter);
+	if (rc)
+		mdb_txn_abort(txn);
+	else
+		rc = commit(txn);
+	if (rc && rc != ENOSPC)
+		die("%s (%d)", pgw_strerror(rc), rc);
+	return rc;
+}
+
+static unsigned add_until_full(void)
+{
+	unsigned n = 0;
+
+	while (!add(PER_TXN))
+		if (++n > 100000)
+			die("the disk does not get full");
+	failures++;
+	return n;
+}
+
+static void check(void)
+{
+	static unsigned char value[VALUE_MAX + 8];
+	size_t present = 0;
+	MDB_stat st;
+	MDB_txn *txn;
+	MDB_dbi dbi;
+
+	ok(mdb_txn_begin(env, NULL, MDB_RDONLY, &txn), "begin to read");
+	ok(mdb_dbi_open(txn, NULL, 0, &dbi), "dbi_open");
+	for (uint32_t key = 0; key < KEYS; key++) {
+		MDB_val k = { sizeof(key), &key }, v;
+
+		if (!model[key])
+			continue;
+		present++;
+		ok(mdb_get(txn, dbi, &k, &v), "get");
+		fill_value(value, model[key]);
+		if (v.mv_size != size_of(model[key]) || memcmp(v.mv_data, value, v.mv_size))
+			die("key %u has another value", key);
+	}
+	ok(mdb_stat(txn, dbi, &st), "stat");
+	if (st.ms_entries != present)
+		die("%zu keys, not %zu", st.ms_entries, present);
+	mdb_txn_abort(txn);
+}
+
+/* Delete half of the keys in small transactions. In a writable map each must succeed: there is room kept
+ * for them. Without, a transaction that deletes may not find the few pages that it needs. */
+static void delete_half(void)
+{
+	uint32_t key = 0;
+
+	while (key < KEYS) {
+		MDB_dbi dbi;
+		MDB_txn *txn = begin(&dbi);
+		int rc;
+
+		for (unsigned i = 0; i < 8 && key < KEYS; key += 2)
+			if (model[key]) {
+				ok(set(txn, dbi, key, 0), "delete");
+				i++;
+			}
+		rc = commit(txn);
+		if (rc != ENOSPC || options.flags & MDB_WRITEMAP)
+			ok(rc, "commit of deletions");
+	}
+}
+
+static void open_it(void)
+{
+	ok(pgw_env_open(dir, &options, &env), "open");
+}
+
+static void one_large_transaction(void)
+{
+	MDB_dbi dbi;
+	MDB_txn *txn = begin(&dbi);
+	uint32_t key = 0;
+	int rc = 0;
+
+	while (!rc && key < KEYS)
+		rc = set(txn, dbi, key++, ++counter);
+	if (rc) {
+		mdb_txn_abort(txn);
+	} else {
+		if (options.flags & MDB_WRITEMAP)
+			die("the disk does not get full");
+		rc = commit(txn);
+	}
+	if (rc != ENOSPC)
+		die("a large transaction: %s (%d)", pgw_strerror(rc), rc);
+	check();
+}
+
+static void write_file(const char *name, size_t size, int expect)
+{
+	static const char block[65536];
+	char path[512];
+	int fd, rc = 0;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	fd = open(path, O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0600);
+	for (size_t done = 0; fd >= 0 && done < size && !rc; done += sizeof(block))
+		rc = write(fd, block, sizeof(block)) < 0 ? errno : 0;
+	if (fd < 0 || rc != expect)
+		die("%s: %s", path, strerror(fd < 0 ? errno : rc));
+	close(fd);
+}
+
+static void remove_file(const char *name)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	if (unlink(path))
+		die("%s: %s", path, strerror(errno));
+}
+
+/* The lock file, too, is stored into through a map. */
+static void open_on_a_full_disk(void)
+{
+	int rc;
+
+	mdb_env_close(env);
+	remove_file("lock.mdb");
+	write_file("rest", SIZE_MAX, ENOSPC);
+	rc = pgw_env_open(dir, &options, &env);
+	if (rc && rc != ENOSPC)
+		die("open on a full disk: %s (%d)", pgw_strerror(rc), rc);
+	if (rc) { /* room for the lock file, and no more */
+		remove_file("lock.mdb");
+		remove_file("rest");
+		open_it();
+		write_file("rest", SIZE_MAX, ENOSPC);
+	}
+	check();
+	delete_half();
+	check();
+}
+
+int main(int argc, char **argv)
+{
+	struct pgw_env_stats s;
+	unsigned n;
+
+	if (argc < 3)
+		return 2;
+	dir = argv[1];
+	pgw_env_options_init(&options);
+	while (strcmp(pgw_durability_name(options.durability), argv[2]))
+		options.durability++;
+	if (argc > 3 && !strcmp(argv[3], "writemap"))
+		options.flags = MDB_WRITEMAP;
+	options.map_size = (size_t)1 << 30;
+	options.checkpoint_ms = 20;
+
+	write_file("ballast", 2u << 20, 0);
+	open_it();
+	one_large_transaction();
+	n = add_until_full();
+	check();
+	for (int i = 0; i < 3; i++) {
+		add_until_full();
+		check();
+	}
+	delete_half();
+	check();
+	if (add(PER_TXN))
+		die("deleting made no room");
+	n = add_until_full();
+	check();
+	remove_file("ballast");
+	if (add_until_full() == 0)
+		die("a file was removed, and that made no room");
+	check();
+	open_on_a_full_disk();
+	remove_file("rest");
+	delete_half();
+	check();
+	if (add(PER_TXN))
+		die("deleting made no room");
+	if (pgw_env_stats(env, &s) || s.failed)
+		die("the environment has failed");
+	mdb_env_close(env);
+	printf(
+	    "%-7s %-8s full %u times, %u transactions after deleting, space asked for %lu times\n",
+	    argv[2], options.flags ? "writemap" : "", failures, n, (unsigned long)s.allocate_calls);
+	return 0;
+}
