@@ -73,11 +73,11 @@ struct pgw__env {
 	struct pgw_ranges scratch;
 	struct pgw__space space; /* with MDB_WRITEMAP */
 	off_t pos;		 /* of the next writev */
-	bool spilled;		 /* pages were written before the commit */
-	bool trusted;		 /* base is known */
 	uint64_t base;		 /* I1 in commit.c */
-	bool meta_pending;	 /* the meta page of base may not be durable */
-	uint64_t nosync; /* last transaction that was committed without a sync, for the reason */
+	uint64_t nosync;   /* last transaction that was committed without a sync, for the reason */
+	bool spilled;	   /* pages were written before the commit */
+	bool trusted;	   /* base is known */
+	bool meta_pending; /* the meta page of base may not be durable */
 	enum pgw_full_sync distrust; /* why not trusted */
 	int meta_fd;		     /* LMDB's O_DSYNC descriptor once seen, else -1 */
 
