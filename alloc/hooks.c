@@ -301,6 +301,8 @@ static void report(struct pgw__json *j)
 	MEMBER(clean_hits);
 	MEMBER(fresh_hits);
 	MEMBER(failed);
+	MEMBER(grown);
+	MEMBER(head_rooms);
 	MEMBER(fresh_maps);
 	MEMBER(fresh_bytes);
 	MEMBER(zeroed_bytes);

@@ -8,6 +8,7 @@
 
 #include <pagewise/probe.h>
 
+#include "growth.h"
 #include "options.h"
 #include "space_private.h"
 #include "sys.h"
@@ -31,6 +32,9 @@
  * holds, so that mmap calls and mappings stay few. */
 #define CHUNK_SHARE 16
 #define CHUNK_MAX   (UINT64_C(64) << 20)
+
+/* Places for a block that grows: how many are tried, before it is placed like any other. */
+#define GROWTH_TRIES 8
 
 /* A request for one place may be served from so many ranges that lie there side by side. */
 #define PIECES_MAX 8
@@ -173,6 +177,8 @@ static void *alloc_at(struct pgw_range r, bool *zero)
 	if (rest.len) {
 		pgw__space_unlock();
 		err = map_at(rest);
+		if (err == -ENOMEM && pgw__space_reclaim())
+			err = map_at(rest); /* to move the block would take even more */
 		if (!err && pgw__space_mapped)
 			pgw__space_mapped((void *)rest.start, rest.len);
 		pgw__space_lock();
@@ -185,10 +191,13 @@ static void *alloc_at(struct pgw_range r, bool *zero)
 		pgw__space.n.failed++;
 	} else {
 		serve(n ? got[0].from : POOLS, r.len);
+		pgw__space.n.grown++;
 	}
 	pgw__space_unlock();
-	if (err)
+	if (err) {
+		pgw__growth_failed(r.len);
 		return NULL;
+	}
 	settle(got, n, zero);
 	return (void *)r.start;
 }
@@ -278,6 +287,29 @@ static void *alloc_chunk(uint64_t size, uint64_t align)
 	return (void *)at;
 }
 
+/* A block that has grown, and will again. */
+static void *alloc_growing(uint64_t size, uint64_t align)
+{
+	int err = -EEXIST;
+	struct pgw_range r = { 0, size };
+
+	for (int i = 0; i < GROWTH_TRIES && err == -EEXIST; i++) {
+		r.start = pgw__growth_place(size, align);
+		err = r.start ? map_at(r) : -ENOMEM;
+	}
+	if (err)
+		return NULL;
+	if (pgw__space_mapped)
+		pgw__space_mapped((void *)r.start, r.len);
+	pgw__space_lock();
+	pgw__space.n.head_rooms++;
+	pgw__space.n.fresh_maps++;
+	pgw__space.n.fresh_bytes += size;
+	serve(POOLS, size);
+	pgw__space_unlock();
+	return (void *)r.start;
+}
+
 /* pressed: nothing more can be mapped, so that anything will do, and zeroes are written by hand. */
 static bool alloc_pooled(uint64_t size, uint64_t align, bool zero, bool pressed, struct piece *got)
 {
@@ -300,6 +332,10 @@ void *pgw__space_alloc(void *addr, size_t size, size_t align, bool *zero)
 
 	if (addr)
 		return alloc_at((struct pgw_range){ (uint64_t)addr, size }, zero);
+	if (pgw__growth_seen(size) && (p = alloc_growing(size, align))) {
+		*zero = true;
+		return p;
+	}
 	if (alloc_pooled(size, align, *zero, false, &got)) {
 		settle(&got, 1, zero);
 		return (void *)got.r.start;

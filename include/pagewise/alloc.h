@@ -70,6 +70,8 @@ struct pgw_alloc_stats {
 	/* extents requested by jemalloc, by what served them */
 	uint64_t pending_hits, stale_hits, clean_hits, fresh_hits;
 	uint64_t failed; /* requests that failed: a place that was taken, or no memory */
+	uint64_t grown; /* requests for the space behind a block that were served: grown in place */
+	uint64_t head_rooms; /* growing blocks that were moved to where nothing is behind them */
 
 	uint64_t fresh_maps, fresh_bytes; /* mmap calls, and what they brought */
 	uint64_t zeroed_bytes;		  /* cleared by hand because zeroed memory was asked for */
