@@ -1,84 +1,108 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * cmd_export.c - chain export. The file appears under its name when it is whole and on the disk.
+ * cmd_export.c - the commands that write a bootstrap file: export and synth.
  */
-#include <errno.h>
-#include <limits.h>
+#include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "command.h"
 #include "export.h"
+#include "output_file.h"
+#include "synth.h"
 
-static int cannot(const char *what, const char *path, struct chain_error *err)
+#define DEFAULT_TXS 40
+
+struct export_job {
+	struct chain_db db;
+	struct export_range range;
+	struct export_result result;
+};
+
+static int fill_export(void *ctx, FILE *f, struct chain_error *err)
 {
-	return chain_fail(err, CHAIN_SYSTEM, "%s: cannot %s: %s", path, what, strerror(errno));
-}
+	struct export_job *j = ctx;
 
-static int write_file(struct chain_db *db, const struct export_range *range, const char *part,
-    struct export_result *r, struct chain_error *err)
-{
-	FILE *f = fopen(part, "wbe");
-
-	if (!f)
-		return cannot("create", part, err);
-	if (chain_export(db, range, f, r, err)) {
-		fclose(f);
-		return -1;
-	}
-	if (fsync(fileno(f))) {
-		(void)cannot("sync", part, err);
-		fclose(f);
-		return -1;
-	}
-	return fclose(f) ? cannot("close", part, err) : 0;
-}
-
-static int export_to(struct chain_db *db, const struct export_range *range, const char *path,
-    struct export_result *r, struct chain_error *err)
-{
-	char part[PATH_MAX];
-	int n;
-
-	if (strcmp(path, "-") == 0)
-		return chain_export(db, range, stdout, r, err);
-	n = snprintf(part, sizeof(part), "%s.part", path);
-	if (n < 0 || (size_t)n >= sizeof(part))
-		return chain_fail(err, CHAIN_SYSTEM, "%s: name too long", path);
-	if (write_file(db, range, part, r, err)) {
-		(void)unlink(part);
-		return -1;
-	}
-	return rename(part, path) ? cannot("rename to it", path, err) : 0;
-}
-
-static int print_result(const struct export_result *r, const struct settings *s)
-{
-	struct out o;
-
-	if (out_begin(&o, s->json))
-		return no_output();
-	out_u64(&o, "blocks", r->blocks);
-	out_u64(&o, "transactions", r->txs);
-	out_u64(&o, "bytes", r->bytes);
-	return out_end(&o, true) ? no_output() : EXIT_DONE;
+	return chain_export(&j->db, &j->range, f, &j->result, err);
 }
 
 int cmd_export(char **argv, const struct settings *s)
 {
-	struct export_range range = { s->from, s->count };
+	struct export_job j = { .range = { s->from, s->count } };
 	struct chain_db_options opt = { 0 };
 	struct chain_error err = { 0 };
-	struct export_result r;
-	struct chain_db db;
+	struct out o;
 	int rc;
 
-	if (chain_db_open(&db, argv[0], &opt, &err))
+	if (chain_db_open(&j.db, argv[0], &opt, &err))
 		return complain(NULL, &err);
-	rc = export_to(&db, &range, argv[1], &r, &err);
-	chain_db_close(&db);
+	rc = output_file(argv[1], fill_export, &j, &err);
+	chain_db_close(&j.db);
 	if (rc)
 		return complain(NULL, &err);
 	/* The file itself went to standard output. */
-	return strcmp(argv[1], "-") == 0 ? EXIT_DONE : print_result(&r, s);
+	if (strcmp(argv[1], "-") == 0)
+		return EXIT_DONE;
+	if (out_begin(&o, s->json))
+		return no_output();
+	out_u64(&o, "blocks", j.result.blocks);
+	out_u64(&o, "transactions", j.result.txs);
+	out_u64(&o, "bytes", j.result.bytes);
+	return out_end(&o, true) ? no_output() : EXIT_DONE;
+}
+
+struct synth_job {
+	struct synth_options opt;
+	struct synth_result result;
+	bool show;
+};
+
+static bool synth_progress(void *ctx, uint64_t done, uint64_t blocks)
+{
+	const struct synth_job *j = ctx;
+
+	if (j->show && (done % 1000 == 0 || done == blocks))
+		fprintf(stderr, "\rblock %" PRIu64 " of %" PRIu64 "  %.1f MB%s", done, blocks,
+		    (double)j->result.bytes / 1e6, done == blocks ? "\n" : "");
+	return !chain_stop;
+}
+
+static int fill_synth(void *ctx, FILE *f, struct chain_error *err)
+{
+	struct synth_job *j = ctx;
+
+	return chain_synth(&j->opt, f, &j->result, err);
+}
+
+int cmd_synth(char **argv, const struct settings *s)
+{
+	struct synth_job j = { .opt = { .seed = s->seed,
+				   .blocks = s->blocks,
+				   .outputs = s->outputs,
+				   .txs = s->txs ? s->txs : DEFAULT_TXS,
+				   .progress = synth_progress } };
+	bool to_stdout = strcmp(argv[0], "-") == 0;
+	struct chain_error err = { 0 };
+	struct out o;
+
+	if (!s->blocks == !s->outputs) {
+		fprintf(stderr, "chain: synth: needs --blocks=N or --outputs=N\n");
+		return EXIT_USAGE;
+	}
+	j.opt.ctx = &j;
+	/* Whoever reads standard output may draw a line of its own. */
+	j.show = !s->no_progress && !to_stdout && isatty(STDERR_FILENO);
+	catch_signals();
+	if (output_file(argv[0], fill_synth, &j, &err))
+		return complain(NULL, &err);
+	if (to_stdout)
+		return EXIT_DONE;
+	if (out_begin(&o, s->json))
+		return no_output();
+	out_u64(&o, "blocks", j.result.blocks);
+	out_u64(&o, "transactions", j.result.txs);
+	out_u64(&o, "inputs", j.result.inputs);
+	out_u64(&o, "outputs", j.result.outputs);
+	out_u64(&o, "bytes", j.result.bytes);
+	return out_end(&o, true) ? no_output() : EXIT_DONE;
 }

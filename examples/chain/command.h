@@ -22,7 +22,8 @@ struct settings {
 	enum chain_durability durability;
 	uint64_t batch, live;
 	uint64_t from, count, amount, stripe;
-	bool by_amount; /* amount was given */
+	uint64_t blocks, outputs, txs, seed; /* of a synthetic chain */
+	bool by_amount;			     /* amount was given */
 	uint64_t map_gib;
 	bool verify, json, writemap, no_progress, follow;
 };
@@ -34,6 +35,7 @@ int cmd_block(char **argv, const struct settings *s);
 int cmd_tx(char **argv, const struct settings *s);
 int cmd_outputs(char **argv, const struct settings *s);
 int cmd_export(char **argv, const struct settings *s);
+int cmd_synth(char **argv, const struct settings *s);
 int cmd_prune(char **argv, const struct settings *s);
 int cmd_pop(char **argv, const struct settings *s);
 int cmd_verify(char **argv, const struct settings *s);

@@ -79,8 +79,9 @@ static int put_chunk(struct export *x, struct chain_error *err)
 		return chain_fail(err, CHAIN_REFUSED,
 		    "block %" PRIu64 " makes a chunk of %zu bytes; the format allows %u",
 		    x->tip.height, length, BOOTSTRAP_CHUNK_MAX);
-	if (put(x, word, u32_put(word, (uint32_t)length), err) ||
-	    put(x, b->blob.p, b->blob.n, err) || put_txs(x, err) || put(x, trailer, n, err))
+	(void)u32_put(word, (uint32_t)length);
+	if (put(x, word, sizeof(word), err) || put(x, b->blob.p, b->blob.n, err) ||
+	    put_txs(x, err) || put(x, trailer, n, err))
 		return -1;
 	x->result->blocks++;
 	x->result->txs += b->n_txs;

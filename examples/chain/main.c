@@ -24,6 +24,7 @@ static const char usage[] =
     "       chain pop N DIR [--durability=MODE] [--verify] [--json]\n"
     "       chain prune DIR [--stripe=N] [--durability=MODE] [--verify] [--json]\n"
     "       chain export DIR FILE [--from=HEIGHT] [--count=N] [--json]\n"
+    "       chain synth FILE --blocks=N|--outputs=N [--txs=N] [--seed=N] [--no-progress] [--json]\n"
     "\n"
     "FILE is a Monero bootstrap file (blockchain.raw), - for standard input. DIR holds the\n"
     "database; commands that read also take a data file that monerod wrote. An import goes on "
@@ -37,6 +38,9 @@ static const char usage[] =
     "  --amount=N         outputs of this amount, 0 for hidden ones; without it, how many of each\n"
     "  --stripe=N         the eighth of old blocks that is kept whole, 1 to 8 (any)\n"
     "  --from=N --count=N what to start with, and how many (0, all)\n"
+    "  --blocks=N --outputs=N --txs=N --seed=N\n"
+    "                     a synthetic chain of so many blocks or outputs, with N transactions a\n"
+    "                     block on average (40)\n"
     "  --verify           verify all of the store after the import\n"
     "  --writemap         write through the memory map\n"
     "  --map-size=GiB     address space to reserve (1024; with --writemap 64)\n"
@@ -95,6 +99,18 @@ static void set(struct settings *s, int option)
 	case 's':
 		s->stripe = number("stripe", optarg, 1, PRUNE_STRIPES);
 		break;
+	case 'B':
+		s->blocks = number("blocks", optarg, 1, UINT32_MAX);
+		break;
+	case 'o':
+		s->outputs = number("outputs", optarg, 1, UINT64_MAX / 2);
+		break;
+	case 't':
+		s->txs = number("txs", optarg, 1, 1000);
+		break;
+	case 'e':
+		s->seed = number("seed", optarg, 0, UINT64_MAX);
+		break;
 	case 'm':
 		s->map_gib = number("map-size", optarg, 1, SIZE_MAX >> 31);
 		break;
@@ -130,6 +146,10 @@ static void parse_options(int argc, char **argv, struct settings *s)
 		{ "count", required_argument, NULL, 'c' },
 		{ "amount", required_argument, NULL, 'a' },
 		{ "stripe", required_argument, NULL, 's' },
+		{ "blocks", required_argument, NULL, 'B' },
+		{ "outputs", required_argument, NULL, 'o' },
+		{ "txs", required_argument, NULL, 't' },
+		{ "seed", required_argument, NULL, 'e' },
 		{ "map-size", required_argument, NULL, 'm' },
 		{ "verify", no_argument, NULL, 'v' },
 		{ "writemap", no_argument, NULL, 'w' },
@@ -160,6 +180,7 @@ int main(int argc, char **argv)
 		{ "pop", 2, cmd_pop },
 		{ "prune", 1, cmd_prune },
 		{ "export", 2, cmd_export },
+		{ "synth", 1, cmd_synth },
 	};
 	struct settings s = { .batch = DEFAULT_BATCH };
 

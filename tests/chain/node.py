@@ -196,6 +196,25 @@ def export(tmp):
         check(p.returncode == 1 and "cannot write" in p.stderr, f"/dev/full: {p.stderr}")
 
 
+def synth(tmp):
+    """A synthetic chain through a pipe; killed half-way, it goes on."""
+    db, path = os.path.join(tmp, "synth"), os.path.join(tmp, "synth.raw")
+    made = ask("synth", path, "--outputs=4000", "--txs=8", "--seed=1")
+    ask("import", path, db)
+    ask("pop", "50", db)
+    p = subprocess.Popen([chain, "synth", "-", "--outputs=4000", "--txs=8", "--seed=1"],
+                         stdout=subprocess.PIPE)
+    got = ask("import", "-", db, "--verify", "--live=3", stdin=p.stdout)
+    p.stdout.close()
+    same(p.wait(), 0, "synth into a pipe")
+    same((got["blocks"], got["live"]["commits"]), (50, 3), "import of a synthetic pipe")
+    same(got["verified"]["outputs"], made["outputs"], "outputs of a synthetic chain")
+    run("synth", path, code=2)
+    run("synth", path, "--blocks=1", "--outputs=1", code=2)
+    _, err = run("synth", os.path.join(tmp, "no", "such"), "--blocks=5", code=1)
+    check("cannot create" in err, f"synth to nowhere: {err}")
+
+
 def outputs(tmp):
     db = os.path.join(tmp, "export-c")
     with open(os.path.join(data, "c.json")) as f:
@@ -232,6 +251,7 @@ def main():
         prune(tmp)
         export(tmp)
         outputs(tmp)
+        synth(tmp)
     for failure in failures:
         print(failure, file=sys.stderr)
     return 1 if failures else 0
