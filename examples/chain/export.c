@@ -51,8 +51,9 @@ static int put_txs(struct export *x, struct chain_error *err)
 {
 	const struct package *p = &x->package;
 	uint8_t count[VARINT_MAX];
+	size_t n = varint_put(count, p->block.n_txs);
 
-	if (put(x, count, varint_put(count, p->block.n_txs), err))
+	if (put(x, count, n, err))
 		return -1;
 	for (size_t i = 0; i < p->block.n_txs; i++)
 		if (put(x, p->txs[i].pruned.p, p->txs[i].pruned.n, err) ||
