@@ -11,16 +11,16 @@
 #include "attach.h"
 #include "front.h"
 #include "gate.h"
+#include "map.h"
 #include "options.h"
 
 #define PUBLIC __attribute__((visibility("default")))
 
 static int configure(MDB_env *env, const struct pgw_env_options *o)
 {
-	int rc = 0;
+	size_t map_size = o->map_size ? o->map_size : pgw__map_fitting(PGW__MAP_DEFAULT, o->flags);
+	int rc = mdb_env_set_mapsize(env, map_size);
 
-	if (o->map_size)
-		rc = mdb_env_set_mapsize(env, o->map_size);
 	if (!rc && o->max_dbs)
 		rc = mdb_env_set_maxdbs(env, o->max_dbs);
 	if (!rc && o->max_readers)

@@ -13,6 +13,7 @@
 #include "commit.h"
 #include "front.h"
 #include "gate.h"
+#include "map.h"
 
 #define PUBLIC __attribute__((visibility("default")))
 
@@ -79,8 +80,9 @@ int pgw__open_env(MDB_env *env, const char *path, unsigned flags, mdb_mode_t mod
 PUBLIC int mdb_env_open(MDB_env *env, const char *path, unsigned flags, mdb_mode_t mode)
 {
 	struct pgw_recover_report report = { 0 };
+	int rc = pgw__env_by_lmdb(env) ? 0 : pgw__map_reserve(env, flags);
 
-	return pgw__open_env(env, path, flags, mode, 0, &report);
+	return rc ? rc : pgw__open_env(env, path, flags, mode, 0, &report);
 }
 
 PUBLIC void mdb_env_close(MDB_env *env)
@@ -89,6 +91,7 @@ PUBLIC void mdb_env_close(MDB_env *env)
 
 	if (e)
 		pgw__detach(e);
+	pgw__map_forget(env);
 	/* Before LMDB frees the handle and closes the descriptor: another thread may be given the
 	 * same ones at once. */
 	if (e)
@@ -106,8 +109,10 @@ PUBLIC int mdb_env_set_mapsize(MDB_env *env, size_t size)
 	int rc;
 
 	call.env = pgw__env_by_lmdb(env);
-	if (!call.env) /* not open yet */
-		return pgw__lmdb_env_set_mapsize(env, size);
+	if (!call.env) { /* not open yet */
+		rc = size ? pgw__map_choose(env) : 0;
+		return rc ? rc : pgw__lmdb_env_set_mapsize(env, size);
+	}
 	c = pgw__checkpointer_of(call.env);
 	if (c)
 		pgw__group_pause(c);

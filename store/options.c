@@ -16,6 +16,8 @@
 #define BYTES_MIN 4096u
 #define BYTES_MAX (UINT64_C(1) << 50)
 #define MS_MAX	  (24u * 3600u * 1000u)
+#define MAP_MIN	  (UINT64_C(1) << 20)
+#define MAP_MAX	  (UINT64_C(1) << 47)
 
 static const struct pgw_env_options built_in = {
 	.size = sizeof(struct pgw_env_options),
@@ -88,6 +90,13 @@ static bool parse_item(const char *key, const char *value, struct pgw_env_option
 	if (!strcmp(key, "nosync")) {
 		o->nosync_relaxed = !strcmp(value, "relaxed");
 		return o->nosync_relaxed || !strcmp(value, "plain");
+	}
+	if (!strcmp(key, "map")) {
+		n = 0;
+		if (strcmp(value, "lmdb") && !parse_number(value, MAP_MIN, MAP_MAX, &n))
+			return false;
+		o->map_size = n;
+		return true;
 	}
 	if (!strcmp(key, "checkpoint_ms")) {
 		if (!parse_number(value, 1, MS_MAX, &n))
@@ -171,5 +180,5 @@ __attribute__((constructor)) static void read_environment(void)
 	if (text && !pgw__options_parse(text, &from_environment, bad, sizeof(bad)))
 		pgw__warn(bad, ": not understood in PAGEWISE_STORE and ignored; known are "
 			       "durability:strict|group|relaxed, nosync:plain|relaxed, "
-			       "checkpoint_ms:N, checkpoint_bytes:N[K|M|G|T]");
+			       "checkpoint_ms:N, checkpoint_bytes:N[K|M|G|T], map:lmdb|N[K|M|G|T]");
 }

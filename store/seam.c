@@ -229,8 +229,11 @@ void *pgw__seam_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t 
 		return MAP_FAILED;
 	}
 	p = mmap(addr, len, prot, flags, fd, off);
-	if (p != MAP_FAILED && is_data_map(call, fd))
+	if (p != MAP_FAILED && is_data_map(call, fd)) {
+		/* Who sets coredump_filter to dump shared files does not mean a terabyte of map. */
+		(void)pgw__sys.madvise(p, len, MADV_DONTDUMP);
 		pgw__env_set_map(call->env, p, len);
+	}
 	return p;
 }
 

@@ -159,9 +159,14 @@ struct pgw_env_options {
 	uint64_t checkpoint_bytes; /* 4096 to 2^50; default 16 MiB */
 
 	/* For pgw_env_open. */
-	unsigned flags;	      /* of mdb_env_open */
-	mode_t mode;	      /* of the files; default 0664 */
-	size_t map_size;      /* bytes; 0: LMDB's own choice */
+	unsigned flags; /* of mdb_env_open */
+	mode_t mode;	/* of the files; default 0664 */
+	/* Bytes of address space to reserve, which is the most that the environment can hold. 0: 1
+	 * TiB, or the largest power of two below it that fits; where the process is limited
+	 * (RLIMIT_AS), half of that. It costs nothing before it is used. With MDB_WRITEMAP the file
+	 * is as long, and sparse. LMDB notes the size in the file, and it becomes the choice of
+	 * processes that make none. */
+	size_t map_size;
 	unsigned max_dbs;     /* 0: only the unnamed one */
 	unsigned max_readers; /* 0: LMDB's 126 */
 };

@@ -29,6 +29,8 @@ static void understands(void **state)
 	assert_true(o.nosync_relaxed);
 	assert_int_equal(o.checkpoint_ms, 50);
 	assert_int_equal(o.checkpoint_bytes, 2 << 20);
+	assert_int_equal(parsed("map:2T", true, "").map_size, (size_t)2 << 40);
+	assert_int_equal(parsed("map:2T,map:lmdb", true, "").map_size, 0);
 	o = parsed("", true, "");
 	assert_int_equal(o.durability, PGW_DURABILITY_STRICT);
 	o = parsed(",,durability:relaxed,", true, "");
@@ -48,6 +50,8 @@ static void names_the_first_item_it_does_not_understand(void **state)
 	parsed("checkpoint_bytes:99999999T", false, "checkpoint_bytes:99999999T");
 	parsed("checkpoint_bytes:18446744073709551616", false,
 	    "checkpoint_bytes:18446744073709551616");
+	parsed("map:1K", false, "map:1K");
+	parsed("map:512T", false, "map:512T");
 	parsed("durability", false, "durability");
 	parsed("speed:11", false, "speed:11");
 }
