@@ -75,10 +75,11 @@ static bool purge_one(void *addr, size_t offset, size_t len, enum pgw_advice adv
 	return pgw_advise(&r, 1, advice, NULL, NULL) != 0;
 }
 
+/* If we free lazily ourselves, jemalloc is to hand the extent over, as it does when this fails. */
 static bool hook_purge_lazy(
     extent_hooks_t *hooks, void *addr, size_t size, size_t offset, size_t len, unsigned arena)
 {
-	return purge_one(addr, offset, len, PGW_FREE);
+	return pgw__option(PGW_ALLOC_ADVICE) || purge_one(addr, offset, len, PGW_FREE);
 }
 
 /* Success promises zeroes. */
@@ -121,6 +122,17 @@ static bool hooks_wanted(void)
 	return pgw__option(PGW_ALLOC_HOOKS) && !je_opt_retain;
 }
 
+/* muzzy_decay_ms: for how long jemalloc would leave memory with the kernel to be taken lazily. */
+static void take_muzzy_over(void)
+{
+	if (je_opt_muzzy_decay_ms == 0)
+		return;
+	(void)pgw__option_set(PGW_ALLOC_ADVICE, 1);
+	if (je_opt_muzzy_decay_ms < 0 || /* for ever, or longer than we can say */
+	    pgw__option_set(PGW_ALLOC_LAZY, (uint64_t)je_opt_muzzy_decay_ms))
+		(void)pgw__option_set(PGW_ALLOC_LAZY, 0);
+}
+
 void *__wrap_je_arena_new(void *tsdn, unsigned ind, const struct je_arena_config *config)
 {
 	struct je_arena_config ours = {
@@ -131,6 +143,8 @@ void *__wrap_je_arena_new(void *tsdn, unsigned ind, const struct je_arena_config
 
 	if (!hooks_wanted())
 		return __real_je_arena_new(tsdn, ind, config);
+	if (ind == 0)
+		take_muzzy_over();
 	if (config->extent_hooks != &je_ehooks_default_extent_hooks) {
 		PGW__ALLOC_COUNT(arenas_foreign, 1);
 		return __real_je_arena_new(tsdn, ind, config);
@@ -202,7 +216,7 @@ void __wrap_je_arena_decay(void *tsdn, void *arena, bool is_background_thread, b
 	if (in_ctl)
 		demanded = true;
 	else
-		pgw__purge_all(0, UINT64_MAX);
+		(void)pgw__purge_now();
 }
 
 static void ctl_done(void)
@@ -211,7 +225,7 @@ static void ctl_done(void)
 	if (!demanded)
 		return;
 	demanded = false;
-	pgw__purge_all(0, UINT64_MAX);
+	(void)pgw__purge_now();
 	pgw__space_drain();
 }
 
@@ -315,6 +329,9 @@ static void report(struct pgw__json *j)
 	MEMBER(clean_bytes);
 	MEMBER(clean_bytes_peak);
 	MEMBER(stale_bytes);
+	MEMBER(lazy_bytes);
+	MEMBER(lazy_hits);
+	MEMBER(lazily_freed_bytes);
 	MEMBER(purges);
 	MEMBER(purged_ranges);
 	MEMBER(purged_bytes);

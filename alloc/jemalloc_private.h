@@ -28,6 +28,7 @@ struct je_arena_config {
 
 extern const extent_hooks_t je_ehooks_default_extent_hooks;
 extern bool je_opt_retain;
+extern ssize_t je_opt_muzzy_decay_ms;
 
 void *je_b0get(void); /* the base of arena 0 */
 extent_hooks_t *je_base_extent_hooks_set(void *base, extent_hooks_t *hooks);

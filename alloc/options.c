@@ -36,6 +36,8 @@ static const struct {
 	[PGW_ALLOC_HIDE] = { "hide", 0, 1024 * TIB, NUMBER },
 	[PGW_ALLOC_THREAD] = { "thread", 0, 1, ON_OFF },
 	[PGW_ALLOC_HOOKS] = { "hooks", 0, 1, ON_OFF },
+	[PGW_ALLOC_ADVICE] = { "advice", 0, 1, WORDS("dontneed", "free") },
+	[PGW_ALLOC_LAZY] = { "lazy", 0, 3600 * 1000, NUMBER },
 	[PGW_ALLOC_DEEPBIND] = { "deepbind", 0, 1, WORDS("drop", "keep") },
 };
 
@@ -49,6 +51,8 @@ _Atomic uint64_t pgw__option_values[PGW_ALLOC_OPTION_COUNT] = {
 	[PGW_ALLOC_HIDE] = 16 * MIB,
 	[PGW_ALLOC_THREAD] = 1,
 	[PGW_ALLOC_HOOKS] = 1,
+	[PGW_ALLOC_ADVICE] = 0,
+	[PGW_ALLOC_LAZY] = 1000,
 	[PGW_ALLOC_DEEPBIND] = 0,
 };
 

@@ -4,10 +4,12 @@
  */
 #include "purge.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 
 #include <pagewise/advise.h>
 
+#include "options.h"
 #include "space.h"
 
 /* Many enough for a call to pay (at 128 a range costs 0.27 of a madvise, docs/design.md), few
@@ -25,27 +27,43 @@ static struct {
 	int status[LARGE_RANGES];
 } large;
 
-static size_t purge(struct pgw__batch *b, uint64_t target, uint64_t cutoff, size_t max)
+struct order {
+	bool from_lazy, to_lazy;
+	uint64_t target, cutoff;
+	size_t max;
+};
+
+static void advise(struct pgw__batch *b)
+{
+	if (b->to_lazy && pgw_advise(b->ranges, b->n, PGW_FREE, b->status, NULL) != -EOPNOTSUPP)
+		return;
+	b->to_lazy = false;
+	(void)pgw_advise(b->ranges, b->n, PGW_DONTNEED, b->status, NULL);
+}
+
+static size_t purge(struct pgw__batch *b, const struct order *o)
 {
 	size_t done = 0, n;
 
 	do {
-		n = pgw__space_take(b, target, cutoff);
+		b->from_lazy = o->from_lazy;
+		b->to_lazy = o->to_lazy;
+		n = pgw__space_take(b, o->target, o->cutoff);
 		if (!n)
 			break;
-		(void)pgw_advise(b->ranges, n, PGW_DONTNEED, b->status, NULL);
+		advise(b);
 		pgw__space_put(b);
 		done += n;
-	} while (n == b->cap && done < max);
+	} while (n == b->cap && done < o->max);
 	return done;
 }
 
-size_t pgw__purge_inline(uint64_t target, uint64_t cutoff, size_t max)
+static size_t purge_small(const struct order *o)
 {
 	struct pgw_range ranges[INLINE_RANGES];
 	int status[INLINE_RANGES];
 	struct pgw__batch b = { .ranges = ranges, .status = status, .cap = INLINE_RANGES };
-	size_t n = purge(&b, target, cutoff, max);
+	size_t n = purge(&b, o);
 
 	if (n) {
 		PGW__ALLOC_COUNT(inline_purges, 1);
@@ -54,7 +72,7 @@ size_t pgw__purge_inline(uint64_t target, uint64_t cutoff, size_t max)
 	return n;
 }
 
-size_t pgw__purge_all(uint64_t target, uint64_t cutoff)
+static size_t purge_large(const struct order *o)
 {
 	struct pgw__batch b = {
 		.ranges = large.ranges, .status = large.status, .cap = LARGE_RANGES
@@ -64,9 +82,47 @@ size_t pgw__purge_all(uint64_t target, uint64_t cutoff)
 	size_t n;
 
 	if (claim == now || !atomic_compare_exchange_strong(&large.claim, &claim, now))
-		return pgw__purge_inline(target, cutoff, SIZE_MAX);
-	n = purge(&b, target, cutoff, SIZE_MAX);
+		return purge_small(o);
+	n = purge(&b, o);
 	atomic_store(&large.claim, 0);
 	pgw__space_trim();
 	return n;
+}
+
+size_t pgw__purge_inline(uint64_t target, uint64_t cutoff, size_t max)
+{
+	struct order o = { .to_lazy = pgw__option(PGW_ALLOC_ADVICE),
+		.target = target,
+		.cutoff = cutoff,
+		.max = max };
+
+	return purge_small(&o);
+}
+
+size_t pgw__purge_all(uint64_t target, uint64_t cutoff)
+{
+	struct order o = { .to_lazy = pgw__option(PGW_ALLOC_ADVICE),
+		.target = target,
+		.cutoff = cutoff,
+		.max = SIZE_MAX };
+
+	return purge_large(&o);
+}
+
+size_t pgw__purge_lazy(uint64_t cutoff)
+{
+	struct order o = {
+		.from_lazy = true, .target = UINT64_MAX, .cutoff = cutoff, .max = SIZE_MAX
+	};
+
+	return purge_large(&o);
+}
+
+size_t pgw__purge_now(void)
+{
+	struct order o = { .target = 0, .cutoff = UINT64_MAX, .max = SIZE_MAX };
+	size_t n = purge_large(&o);
+
+	o.from_lazy = true;
+	return n + purge_large(&o);
 }

@@ -9,12 +9,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Purge on the caller's time: what was pending longest, until at most target bytes are pending, and
+/* How pending memory is purged is an option: for good, or lazily first (space.h).
+ *
+ * Purge on the caller's time: what was pending longest, until at most target bytes are pending, and
  * what is older than cutoff (pgw__now_ms; UINT64_MAX: all). At most max ranges. Uses about 4 KiB of
  * stack. Returns the number of ranges that were handed to the kernel. */
 size_t pgw__purge_inline(uint64_t target, uint64_t cutoff, size_t max);
 
 /* The same by a thread with nothing else to do, 1024 ranges a call. */
 size_t pgw__purge_all(uint64_t target, uint64_t cutoff);
+
+/* Purge for good what was freed lazily before cutoff. */
+size_t pgw__purge_lazy(uint64_t cutoff);
+
+/* Purge all that is pending or lazy, for good. */
+size_t pgw__purge_now(void);
 
 #endif

@@ -84,9 +84,23 @@ static void decay(struct watch *w, uint64_t now)
 		    atomic_compare_exchange_strong(&activity, &quiet, RESTING) ? 0 : now + LOOK_MS;
 }
 
+/* 0 is never. */
 static uint64_t earlier(uint64_t a, uint64_t b)
 {
-	return b && b < a ? b : a;
+	return b && (!a || b < a) ? b : a;
+}
+
+/* When lazily freed memory is to be purged for good; 0: never. */
+static uint64_t lazy_due(const struct pgw__space_view *v)
+{
+	uint64_t after = pgw__option(PGW_ALLOC_LAZY);
+
+	return after && v->lazy_ranges ? v->lazy_oldest_ms + after : 0;
+}
+
+static void purge_lazy_due(uint64_t now)
+{
+	pgw__purge_lazy(now - pgw__option(PGW_ALLOC_LAZY) / 2);
 }
 
 /* Sleeps at most once. */
@@ -95,6 +109,7 @@ static void turn(struct watch *w)
 	uint64_t age = pgw__option(PGW_ALLOC_AGE);
 	uint64_t now = pgw__now_ms();
 	struct pgw__space_view v;
+	uint64_t next;
 
 	if (!w->decay_ms && atomic_load(&activity) != RESTING)
 		w->decay_ms = now + LOOK_MS;
@@ -102,6 +117,7 @@ static void turn(struct watch *w)
 		decay(w, now);
 
 	v = pgw__space_lock_and_view();
+	next = earlier(w->decay_ms, lazy_due(&v));
 	if (pgw__space_over(&v)) {
 		/* All of it: what is left would only make the next call a smaller one. */
 		pgw__space_unlock();
@@ -110,16 +126,19 @@ static void turn(struct watch *w)
 		/* With it goes what would be due soon: fewer, larger batches. */
 		pgw__space_unlock();
 		pgw__purge_all(UINT64_MAX, now - age / 2);
+	} else if (next && next <= now) { /* w->decay_ms is later */
+		pgw__space_unlock();
+		purge_lazy_due(now);
 	} else if (v.pending_ranges) {
 		w->idle = false;
-		pgw__space_wait_and_unlock(earlier(v.oldest_ms + age, w->decay_ms), false);
+		pgw__space_wait_and_unlock(earlier(v.oldest_ms + age, next), false);
 	} else if (!w->idle) {
 		/* Freeing and reusing in turn empties and fills the pool all the time. Stay for one
 		 * more age, in which nobody has to wake us. */
 		w->idle = true;
-		pgw__space_wait_and_unlock(earlier(now + age, w->decay_ms), false);
+		pgw__space_wait_and_unlock(earlier(now + age, next), false);
 	} else if (w->decay_ms || atomic_load(&activity) == RESTING) {
-		pgw__space_wait_and_unlock(w->decay_ms, true);
+		pgw__space_wait_and_unlock(next, true);
 	} else { /* traffic, just now */
 		pgw__space_unlock();
 	}
@@ -259,6 +278,8 @@ void pgw__purger_notice(const struct pgw__space_view *v)
 
 		if (v->oldest_ms + age <= now)
 			pgw__purge_inline(UINT64_MAX, now - age / 2, SIZE_MAX);
+		if (lazy_due(v) && lazy_due(v) <= now)
+			purge_lazy_due(now);
 	}
 	if (v->pending_bytes >= SPAWN_YOUNG_PENDING && pgw__option(PGW_ALLOC_THREAD))
 		atomic_store_explicit(&wanted, pgw__space_generation(), memory_order_relaxed);
@@ -270,6 +291,6 @@ void pgw__purger_before_fork(bool alone)
 
 	if (pending < FORK_BYTES)
 		return;
-	pgw__purge_all(0, UINT64_MAX);
+	(void)pgw__purge_now();
 	PGW__ALLOC_COUNT(fork_flushes, 1);
 }

@@ -48,12 +48,13 @@ void (*pgw__space_mapped)(void *addr, size_t len);
 
 /* ---- from the pools ---- */
 
-/* From the first of n pools that has it. */
+/* From the first of n pools that has it. whole_rest: of what was used last. */
 static bool take_fit(const enum pgw__state *order, size_t n, uint64_t size, uint64_t align,
-    uint64_t pending_rest, struct piece *got)
+    uint64_t whole_rest, struct piece *got)
 {
 	for (size_t i = 0; i < n; i++) {
-		uint64_t rest = order[i] == PENDING ? pending_rest : UINT64_MAX;
+		bool whole = order[i] == PENDING || order[i] == LAZY;
+		uint64_t rest = whole ? whole_rest : UINT64_MAX;
 
 		got->from = order[i];
 		got->r.len = size;
@@ -65,15 +66,15 @@ static bool take_fit(const enum pgw__state *order, size_t n, uint64_t size, uint
 
 static bool fit(uint64_t size, uint64_t align, bool zero, struct piece *got)
 {
-	static const enum pgw__state any[] = { PENDING, STALE, CLEAN };
-	static const enum pgw__state small_zero[] = { PENDING, CLEAN, STALE };
+	static const enum pgw__state any[] = { PENDING, LAZY, STALE, CLEAN };
+	static const enum pgw__state small_zero[] = { PENDING, LAZY, CLEAN, STALE };
 	static const enum pgw__state large_zero[] = { CLEAN };
 
 	/* Resident memory first. */
 	if (!zero)
-		return take_fit(any, 3, size, align, size / PENDING_REST, got);
+		return take_fit(any, 4, size, align, size / PENDING_REST, got);
 	if (size <= ZERO_BY_HAND)
-		return take_fit(small_zero, 3, size, align, size / PENDING_REST, got);
+		return take_fit(small_zero, 4, size, align, size / PENDING_REST, got);
 	return take_fit(large_zero, 1, size, align, 0, got);
 }
 
@@ -123,6 +124,9 @@ static void serve(enum pgw__state s, uint64_t size)
 	switch (s) {
 	case PENDING:
 		pgw__space.n.pending_hits++;
+		break;
+	case LAZY:
+		pgw__space.n.lazy_hits++;
 		break;
 	case STALE:
 		pgw__space.n.stale_hits++;
@@ -313,11 +317,11 @@ static void *alloc_growing(uint64_t size, uint64_t align)
 /* pressed: nothing more can be mapped, so that anything will do, and zeroes are written by hand. */
 static bool alloc_pooled(uint64_t size, uint64_t align, bool zero, bool pressed, struct piece *got)
 {
-	static const enum pgw__state dirty[] = { STALE, PENDING };
+	static const enum pgw__state dirty[] = { STALE, LAZY, PENDING };
 	bool ok;
 
 	pgw__space_lock();
-	ok = pressed ? take_fit(dirty, 2, size, align, UINT64_MAX, got)
+	ok = pressed ? take_fit(dirty, 3, size, align, UINT64_MAX, got)
 		     : fit(size, align, zero, got);
 	if (ok)
 		serve(got->from, size);

@@ -247,12 +247,13 @@ void pgw__space_trim(void)
 	/* Down to three quarters, so that it is not at the limit again at once. */
 	uint64_t most = pgw__option(PGW_ALLOC_CLEAN);
 	uint64_t keep = (most - most / 4) & ~(uint64_t)(pgw_page_size() - 1);
-	uint64_t clean, hidden, stale;
+	uint64_t clean, hidden, stale, lazy;
 
 	pgw__space_lock();
 	clean = pgw__space.pool[CLEAN].bytes;
 	hidden = pgw__space.pool[HIDDEN].bytes;
 	stale = pgw__space.pool[STALE].bytes;
+	lazy = pgw__space.pool[LAZY].bytes;
 	pgw__space_unlock();
 	if (clean + hidden > most) { /* hidden space first: what is large is not needed soon */
 		(void)unmap_pool(HIDDEN, keep > clean ? keep - clean : 0);
@@ -260,6 +261,8 @@ void pgw__space_trim(void)
 	}
 	if (stale > most)
 		(void)unmap_pool(STALE, keep);
+	if (lazy > most)
+		(void)unmap_pool(LAZY, keep);
 	pgw__space_hide();
 }
 
@@ -280,6 +283,7 @@ static struct pgw__space_view view(void)
 {
 	struct pgw__pool *p = &pgw__space.pool[PENDING];
 	struct pgw__extent *oldest = pgw__pool_oldest(p);
+	struct pgw__extent *lazy = pgw__pool_oldest(&pgw__space.pool[LAZY]);
 	uint64_t share = pgw__space_held() / 100 * pgw__option(PGW_ALLOC_SHARE);
 	uint64_t least = pgw__option(PGW_ALLOC_PENDING);
 
@@ -290,6 +294,8 @@ static struct pgw__space_view view(void)
 		.pending_ranges = p->count,
 		.oldest_ms = oldest ? oldest->stamp : 0,
 		.limit = share > least ? share : least,
+		.lazy_ranges = pgw__space.pool[LAZY].count,
+		.lazy_oldest_ms = lazy ? lazy->stamp : 0,
 	};
 }
 
@@ -360,16 +366,16 @@ int pgw__space_give(void *addr, size_t size, struct pgw__space_view *v)
 
 size_t pgw__space_take(struct pgw__batch *b, uint64_t target, uint64_t cutoff)
 {
-	struct pgw__pool *pending = &pgw__space.pool[PENDING];
+	struct pgw__pool *from = &pgw__space.pool[b->from_lazy ? LAZY : PENDING];
 	struct pgw__extent *e;
 	size_t i = 0;
 
 	RB_INIT(&b->extents);
 	b->n = 0;
 	pgw__space_lock();
-	while (b->n < b->cap && (e = pgw__pool_oldest(pending)) &&
-	       (pending->bytes > target || e->stamp < cutoff)) {
-		pgw__pool_remove(pending, e);
+	while (b->n < b->cap && (e = pgw__pool_oldest(from)) &&
+	       (from->bytes > target || e->stamp < cutoff)) {
+		pgw__pool_remove(from, e);
 		RB_INSERT(pgw__extent_addr_tree, &b->extents, e);
 		TAILQ_INSERT_TAIL(&pgw__space.in_flight, e, queue);
 		pgw__space.in_flight_bytes += e->len;
@@ -382,26 +388,39 @@ size_t pgw__space_take(struct pgw__batch *b, uint64_t target, uint64_t cutoff)
 	return b->n;
 }
 
+/* What has become of a range of a batch. The lock is held. */
+static enum pgw__state landed(const struct pgw__batch *b, int status, uint64_t len)
+{
+	enum pgw__state to = status ? STALE : b->to_lazy ? LAZY : CLEAN;
+
+	if (b->to_lazy) {
+		pgw__space.n.lazily_freed_bytes += len;
+	} else {
+		pgw__space.n.purged_ranges++;
+		pgw__space.n.purged_bytes += len;
+	}
+	if (to == CLEAN && !pgw_dontneed_zeroes())
+		to = STALE;
+	pgw__space.n.kept_ranges += to == STALE;
+	return to;
+}
+
 void pgw__space_put(struct pgw__batch *b)
 {
-	bool zeroes = pgw_dontneed_zeroes();
 	struct pgw__extent *e, *next;
 	size_t i = 0;
 
 	pgw__space_lock();
 	pgw__space.n.purges++;
 	for (e = RB_MIN(pgw__extent_addr_tree, &b->extents); e; e = next, i++) {
-		bool clean = zeroes && b->status[i] == 0;
+		enum pgw__state to = landed(b, b->status[i], e->len);
 
 		next = RB_NEXT(pgw__extent_addr_tree, &b->extents, e);
 		TAILQ_REMOVE(&pgw__space.in_flight, e, queue);
 		RB_REMOVE(pgw__extent_addr_tree, &b->extents, e);
 		pgw__space.in_flight_bytes -= e->len;
-		pgw__space.n.purged_ranges++;
-		pgw__space.n.purged_bytes += e->len;
-		pgw__space.n.kept_ranges += !clean;
 		e->stamp = stamp_ms();
-		if (pgw__pool_add(&pgw__space.pool[clean ? CLEAN : STALE], e))
+		if (pgw__pool_add(&pgw__space.pool[to], e))
 			abort();
 		breathe(i + 1);
 	}
@@ -486,6 +505,8 @@ void pgw_alloc_stats_get(struct pgw_alloc_stats *out)
 	out->in_flight_bytes = pgw__space.in_flight_bytes;
 	out->clean_bytes = pgw__space.pool[CLEAN].bytes + pgw__space.pool[HIDDEN].bytes;
 	out->clean_ranges = pgw__space.pool[CLEAN].count + pgw__space.pool[HIDDEN].count;
+	out->lazy_bytes = pgw__space.pool[LAZY].bytes;
+	out->lazy_ranges = pgw__space.pool[LAZY].count;
 	out->stale_bytes = pgw__space.pool[STALE].bytes;
 	out->stale_ranges = pgw__space.pool[STALE].count;
 	out->hidden_bytes = pgw__space.pool[HIDDEN].bytes;

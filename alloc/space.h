@@ -10,12 +10,17 @@
  *   held by jemalloc ───────────────┘   ▼                    │ undo
  *        ▲  ▲       dalloc (hook)   in flight ───────────────┘ (forked child)
  *        │  │                           │
- *        │  │ alloc   ┌─────────────────┴──────────────┐
+ *        │  │ alloc   ┌─────────────────┼──────────────┐
  *        │  └──── clean ◄─ purged, and reads as zero   │
  *        │            │                                ▼
  *        │            ├─► unmapped                   stale  (not purged, or purged without zeroing)
  *        │            └─► hidden: clean, and left out of core dumps (dump.c); alloc, unmapped
  *        └─────────────────────────────────────────────┘ alloc
+ *
+ * With PAGEWISE_ALLOC=advice:free the first purge is MADV_FREE, and leads from in flight to lazy: the
+ * pages are the kernel's to take, still count as resident, and hold anything until they are written.
+ * After a while a second one, DONTNEED, takes them as it takes pending ones. Lazy ranges serve
+ * requests as pending ones do.
  *
  * Invariants:
  *   S1  A page is in exactly one state. A range in flight is in no pool: only who took it touches
@@ -56,6 +61,7 @@ struct pgw__space_view {
 	uint64_t pending_bytes, pending_ranges;
 	uint64_t oldest_ms; /* stamp of the range that was left alone longest, if there is one */
 	uint64_t limit; /* bytes above which a purge is due (options, and what jemalloc holds) */
+	uint64_t lazy_ranges, lazy_oldest_ms;
 };
 
 /* Memory from jemalloc: it is pending from now on. *v is what is pending with it. Wakes who sleeps
@@ -69,17 +75,19 @@ bool pgw__space_over(const struct pgw__space_view *v);
 
 /* A set of ranges that are being purged. ranges and status: cap of each, the caller's. */
 struct pgw__batch {
+	bool from_lazy; /* lazy ranges, not pending ones */
+	bool to_lazy;	/* they are freed lazily */
 	struct pgw_range *ranges;
 	int *status;
 	size_t cap, n;
 	struct pgw__extent_addr_tree extents;
 };
 
-/* Move pending ranges into flight, those first that were left alone longest: as long as pending
- * bytes are above target, and all whose stamp is at most cutoff. Returns how many. */
+/* Move pending (or lazy) ranges into flight, those first that were left alone longest: as long as
+ * their bytes are above target, and all whose stamp is at most cutoff. Returns how many. */
 size_t pgw__space_take(struct pgw__batch *b, uint64_t target, uint64_t cutoff);
 
-/* The batch has been advised; b->status has the results. Its ranges become clean or stale. */
+/* The batch has been advised; b->status has the results. Its ranges become clean, lazy or stale. */
 void pgw__space_put(struct pgw__batch *b);
 
 /* Unmap clean (and stale) space above the option, and hide what is large of the rest. */

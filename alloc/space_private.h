@@ -11,7 +11,7 @@
 #include "pool.h"
 #include "space.h"
 
-enum pgw__state { PENDING, STALE, CLEAN, HIDDEN, POOLS };
+enum pgw__state { PENDING, LAZY, STALE, CLEAN, HIDDEN, POOLS };
 
 struct pgw__space {
 	pthread_mutex_t lock;

@@ -36,8 +36,11 @@ enum pgw_alloc_option {
 	PGW_ALLOC_CHUNK, /* "chunk": bytes of the smallest piece of fresh address space */
 	PGW_ALLOC_HIDE,	 /* "hide": bytes; clean ranges as large as this, and at least two pieces of
 			     fresh address space, are left out of core dumps; 0: none */
-	PGW_ALLOC_THREAD,   /* "thread": 1 (on): a thread purges; 0 (off): the thread that frees */
-	PGW_ALLOC_HOOKS,    /* "hooks": 0 (off) leaves jemalloc as it is. Fixed at the start. */
+	PGW_ALLOC_THREAD, /* "thread": 1 (on): a thread purges; 0 (off): the thread that frees */
+	PGW_ALLOC_HOOKS,  /* "hooks": 0 (off) leaves jemalloc as it is. Fixed at the start. */
+	PGW_ALLOC_ADVICE, /* "advice": 0 (dontneed): memory is given back for good; 1 (free): the kernel
+			     may take it when it needs some (MADV_FREE), and gets it for good later */
+	PGW_ALLOC_LAZY,	    /* "lazy": milliseconds until then; 0: never */
 	PGW_ALLOC_DEEPBIND, /* "deepbind": 0 (drop) takes RTLD_DEEPBIND out of dlopen(3), so that a
 			       module uses the same malloc as the program; 1 (keep) */
 	PGW_ALLOC_OPTION_COUNT
@@ -68,7 +71,7 @@ struct pgw_alloc_stats {
 	uint64_t arenas_foreign; /* created with hooks of the program's own, which they keep */
 
 	/* extents requested by jemalloc, by what served them */
-	uint64_t pending_hits, stale_hits, clean_hits, fresh_hits;
+	uint64_t pending_hits, lazy_hits, stale_hits, clean_hits, fresh_hits;
 	uint64_t failed; /* requests that failed: a place that was taken, or no memory */
 	uint64_t grown; /* requests for the space behind a block that were served: grown in place */
 	uint64_t head_rooms; /* growing blocks that were moved to where nothing is behind them */
@@ -83,6 +86,8 @@ struct pgw_alloc_stats {
 	uint64_t in_flight_bytes;
 	uint64_t clean_bytes, clean_ranges, clean_bytes_peak;
 	uint64_t stale_bytes, stale_ranges;
+	uint64_t lazy_bytes, lazy_ranges; /* freed lazily: the kernel may have taken them or not */
+	uint64_t lazily_freed_bytes;
 	uint64_t hidden_bytes, hidden_ranges; /* of what is clean: left out of core dumps */
 
 	uint64_t purges, purged_ranges, purged_bytes; /* batches; ranges and bytes in them */

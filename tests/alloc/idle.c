@@ -111,6 +111,32 @@ static int blocks(void)
 	return falls_to(before + 8 * MIB) ? 0 : wrong("the memory stays");
 }
 
+/* The same where the kernel may take it lazily first: resident memory falls all the same, later. */
+static int lazily(void)
+{
+	if (blocks())
+		return 1;
+	if (stats().lazily_freed_bytes < 500 * MIB)
+		return wrong("it was not freed lazily");
+	return stats().purged_bytes >= 500 * MIB ? 0 : wrong("it was not purged for good");
+}
+
+/* It stays with the kernel for ever, until somebody asks. */
+static int lazy_for_ever(void)
+{
+	size_t before = resident();
+
+	fill(512, 64 * KIB);
+	drop(512);
+	for (int i = 0; i < END_S * 20 && stats().lazily_freed_bytes < 30 * MIB; i++)
+		nap(50);
+	if (stats().lazily_freed_bytes < 30 * MIB || stats().purged_bytes)
+		return wrong("it was not freed lazily alone");
+	if (pgw_alloc_purge() || stats().lazy_bytes)
+		return wrong("purge");
+	return resident() <= before + 8 * MIB ? 0 : wrong("the memory stays");
+}
+
 /* Once it has nothing to do the purger rests; it notices that there is something again. */
 static int again(void)
 {
@@ -323,6 +349,8 @@ static const struct {
 	int (*run)(void);
 } cases[] = {
 	{ "blocks", blocks },
+	{ "lazily", lazily },
+	{ "lazy-for-ever", lazy_for_ever },
 	{ "again", again },
 	{ "other-arena", other_arena },
 	{ "freeing-threads", freeing_threads },

@@ -56,6 +56,9 @@ static void values(void **state)
 	assert_int_equal(value(PGW_ALLOC_CLEAN), UINT64_C(3) << 30);
 	assert_int_equal(value(PGW_ALLOC_CHUNK), 128 << 10);
 	assert_int_equal(value(PGW_ALLOC_THREAD), 0);
+	good("advice:free,lazy:250");
+	assert_int_equal(value(PGW_ALLOC_ADVICE), 1);
+	assert_int_equal(value(PGW_ALLOC_LAZY), 250);
 	good("deepbind:keep");
 	assert_int_equal(value(PGW_ALLOC_DEEPBIND), 1);
 	good("deepbind:drop");
