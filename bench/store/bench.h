@@ -104,7 +104,9 @@ struct load {
 struct result {
 	double rate;	 /* commits per second, without the bulk loader's */
 	double barriers; /* of one commit */
-	double p99_us;	 /* of one commit */
+	/* What the commits of the first thread took, until the next round. */
+	const double *us;
+	size_t n;
 };
 
 /* One round of a load. */

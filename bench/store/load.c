@@ -121,7 +121,8 @@ struct result load_run(struct subject *s, const struct load *l)
 		commits += w[i].commits;
 	r.rate = (double)commits * 1e6 / (now_us() - began);
 	r.barriers = (double)(subject_barriers(s) - barriers) / (double)commits;
-	r.p99_us = quantile(samples, w[0].n, 0.99);
+	r.us = samples;
+	r.n = w[0].n;
 	subject_settle(s);
 	return r;
 }

@@ -10,12 +10,16 @@
 #include <unistd.h>
 
 #define MOST_SUBJECTS 6
+#define MOST_SAMPLES  200000
+
+/* Rounds of latencies, in rounds of rates. */
+#define LONGER 4
 
 /* From where on a barrier counts as slow. */
 #define SLOW_BARRIER_US 300
 
 struct series {
-	double rate[MAX_ROUNDS], barriers[MAX_ROUNDS], p99[MAX_ROUNDS];
+	double rate[MAX_ROUNDS], barriers[MAX_ROUNDS];
 };
 
 /* Rounds of a load on all subjects in turn. */
@@ -27,7 +31,6 @@ static void run(struct subject *s, struct series *out, size_t n, const struct lo
 
 			out[i].rate[round] = r.rate;
 			out[i].barriers[round] = r.barriers;
-			out[i].p99[round] = r.p99_us;
 		}
 	}
 }
@@ -169,16 +172,32 @@ void measure_append(void)
 	measure_relaxed("append", "relaxed, 100 appended", true, 0.9);
 }
 
+/* Of all rounds together, and these are long: what makes the 99th percentile is rare, and where locks are
+ * not fair, longer than a short round. */
 void measure_latency(void)
 {
+	const unsigned ms = bench.ms;
 	static const enum mode modes[] = { DURABLE, GROUP };
 	const struct load l = { .threads = 1, .batch = 1, .bulk = 1000 };
-	static struct series r[2];
+	static double us[2][MOST_SAMPLES];
+	size_t n[2] = { 0 };
 	struct subject s[2];
+	double p99[2];
 
 	create(s, 2, modes);
-	run(s, r, 2, &l);
-	report_line("latency", "group, p99 beside a bulk loader", "us", median(r[1].p99),
-	    mode_name(DURABLE), median(r[0].p99), quotient(r[1].p99, r[0].p99), AT_MOST, 1.0 / 3);
+	bench.ms = ms * LONGER;
+	for (unsigned round = 0; round < bench.rounds; round++) {
+		for (int i = 0; i < 2; i++) {
+			struct result r = load_run(&s[i], &l);
+
+			for (size_t k = 0; k < r.n && n[i] < MOST_SAMPLES; k++)
+				us[i][n[i]++] = r.us[k];
+		}
+	}
+	bench.ms = ms;
+	for (int i = 0; i < 2; i++)
+		p99[i] = quantile(us[i], n[i], 0.99);
+	report_line("latency", "group, p99 beside a bulk loader", "us", p99[1], mode_name(DURABLE),
+	    p99[0], p99[1] / p99[0], AT_MOST, 1.0 / 3);
 	destroy(s, 2);
 }
