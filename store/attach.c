@@ -153,7 +153,7 @@ static int sync_heads(struct pgw__env *e)
 
 	pgw_ranges_init_fixed(&set, storage, 2);
 	rc = pgw_ranges_add(&set, 0, 2 * (uint64_t)e->psize);
-	return rc ? rc : pgw__sync_ranges(e, &set);
+	return rc ? rc : pgw__sync_ranges(e, &set, false);
 }
 
 static int write_records(struct pgw__env *e, const struct pgw__record *r, bool wipe_other)

@@ -224,6 +224,48 @@ out:
 	return rc;
 }
 
+/* Bytes that the cut's transactions dirtied and that are free by its end. */
+static uint64_t dead(const struct pgw__cut *cut)
+{
+	return cut->taken > cut->bytes ? cut->taken - cut->bytes : 0;
+}
+
+/* Naming a range costs a request to the device of its own; it spares the pages in between, which are
+ * dirty because they were left out before, are free, or belong to later transactions. Where they are few,
+ * as after commits of one thread in group durability, one call over all is cheaper. What naming has
+ * cost is added up, so that pages once left out are not shunned for ever. With MDB_WRITEMAP a transaction
+ * that is running has dirty pages that nobody has counted.
+ * behind: dirtied after the cut. */
+static bool alone(const struct pgw__checkpointer *c, const struct pgw__cut *cut, uint64_t behind)
+{
+	uint64_t others = c->left + dead(cut) + behind;
+
+	return !c->env->writemap && others <= c->spared + cut->bytes / 16;
+}
+
+/* The cut is durable, by its ranges. */
+static void note_written(struct pgw__checkpointer *c, const struct pgw__cut *cut, bool was_alone)
+{
+	c->left = was_alone ? 0 : c->left + dead(cut);
+	c->spared = was_alone ? 0 : c->spared + cut->dirty.n * c->env->psize / 4;
+}
+
+static int sync_cut(struct pgw__checkpointer *c)
+{
+	uint64_t behind;
+	bool one_call;
+	int rc;
+
+	pthread_mutex_lock(&c->lock);
+	behind = c->next.taken;
+	pthread_mutex_unlock(&c->lock);
+	one_call = alone(c, &c->running, behind);
+	rc = pgw__sync_ranges(c->env, &c->set, one_call);
+	if (!rc)
+		note_written(c, &c->running, one_call);
+	return rc;
+}
+
 static int write_slot(struct pgw__checkpointer *c, uint64_t seq, const unsigned char *slot)
 {
 	const struct iovec v = { .iov_base = (void *)slot, .iov_len = PGW__RECORD_SIZE };
@@ -259,7 +301,7 @@ static int sync_with_digest(struct pgw__checkpointer *c, struct pgw__record *r)
 		rc = add_slot(c, r->seq);
 	if (!rc)
 		rc = write_slot(c, r->seq, slot);
-	return rc ? rc : pgw__sync_ranges(c->env, &c->set);
+	return rc ? rc : sync_cut(c);
 }
 
 /* Pages first, then the record. everything: the cut does not know its pages. */
@@ -271,7 +313,7 @@ static int sync_in_two(struct pgw__checkpointer *c, struct pgw__record *r, bool 
 	if (everything)
 		rc = pgw__sync_all(c->env);
 	else
-		rc = pgw__sync_ranges(c->env, &c->set);
+		rc = sync_cut(c);
 	if (rc)
 		return rc;
 	r->has_digest = false;
@@ -282,7 +324,7 @@ static int sync_in_two(struct pgw__checkpointer *c, struct pgw__record *r, bool 
 	if (!rc)
 		rc = write_slot(c, r->seq, slot);
 	PGW__ENV_COUNT(c->env, two_barrier_checkpoints, 1);
-	return rc ? rc : pgw__sync_ranges(c->env, &c->set);
+	return rc ? rc : pgw__sync_ranges(c->env, &c->set, false);
 }
 
 static int make_durable(struct pgw__checkpointer *c, bool reduced)
@@ -387,8 +429,10 @@ static int start_early(struct pgw__checkpointer *c)
 
 	pgw_ranges_clear(&c->set);
 	for (int pass = 0; pass < START_PASSES && !rc && collect_fresh(c, fresh); pass++) {
+		bool one_call = alone(c, &c->next, 0);
+
 		pthread_mutex_unlock(&c->lock);
-		rc = pgw__start_ranges(c->env, fresh);
+		rc = pgw__start_ranges(c->env, fresh, one_call);
 		pthread_mutex_lock(&c->lock);
 	}
 	return rc;

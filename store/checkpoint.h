@@ -57,7 +57,9 @@ struct pgw__checkpointer {
 	int failed; /* -errno, then for good */
 
 	/* Of the thread that runs the checkpoint. */
-	uint64_t seq; /* of the record of d */
+	uint64_t seq;  /* of the record of d */
+	uint64_t left; /* bytes that were dirtied, free by the checkpoint, and not written for it */
+	uint64_t spared; /* bytes whose writing would cost what it costs to name ranges, so far */
 	struct pgw_ranges freed, set;
 
 	struct pgw__waiter *waiters; /* group.c */

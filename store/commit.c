@@ -108,10 +108,11 @@ static int sync_directory(struct pgw__env *e)
 	return 0;
 }
 
-/* Sync ranges, or everything if ranges is NULL. */
-static int sync_file(struct pgw__env *e, struct pgw_ranges *ranges)
+/* Sync ranges, or everything if ranges is NULL. alone: hardly anything else is dirty. */
+static int sync_file(struct pgw__env *e, struct pgw_ranges *ranges, bool alone)
 {
 	struct pgw_sync_report report = { 0 };
+	struct pgw_sync_file file;
 	int rc;
 
 	pthread_mutex_lock(&e->sync_lock);
@@ -122,7 +123,9 @@ static int sync_file(struct pgw__env *e, struct pgw_ranges *ranges)
 	}
 	rc = sync_directory(e);
 	if (!rc) {
-		rc = ranges ? pgw_sync(&e->file, ranges, &report) : pgw_sync_all(&e->file, &report);
+		file = e->file;
+		file.alone = alone;
+		rc = ranges ? pgw_sync(&file, ranges, &report) : pgw_sync_all(&file, &report);
 		count_report(e, &report);
 	}
 	if (rc)
@@ -131,15 +134,19 @@ static int sync_file(struct pgw__env *e, struct pgw_ranges *ranges)
 	return rc;
 }
 
-int pgw__sync_ranges(struct pgw__env *e, struct pgw_ranges *ranges)
+int pgw__sync_ranges(struct pgw__env *e, struct pgw_ranges *ranges, bool alone)
 {
-	return sync_file(e, ranges);
+	return sync_file(e, ranges, alone);
 }
 
-int pgw__start_ranges(struct pgw__env *e, struct pgw_ranges *ranges)
+int pgw__start_ranges(struct pgw__env *e, struct pgw_ranges *ranges, bool alone)
 {
 	struct pgw_sync_report report = { 0 };
-	int rc = pgw_sync_start(&e->file, ranges, &report);
+	struct pgw_sync_file file = e->file;
+	int rc;
+
+	file.alone = alone;
+	rc = pgw_sync_start(&file, ranges, &report);
 
 	count_report(e, &report);
 	return rc ? failed(e, rc) : 0;
@@ -157,7 +164,7 @@ int pgw__env_fail(struct pgw__env *e, int rc)
 static int sync_whole(struct pgw__env *e, enum pgw_full_sync why)
 {
 	PGW__ENV_COUNT(e, full_syncs[why], 1);
-	return sync_file(e, NULL);
+	return sync_file(e, NULL, false);
 }
 
 /* I9. The number of a page is at its beginning and never changes, so this races with nobody. */
@@ -236,7 +243,8 @@ int pgw__commit_data(struct pgw__call *call)
 		ranges = false;
 		why = PGW_FULL_NO_MEMORY;
 	}
-	rc = ranges ? sync_file(e, &e->scratch) : commit_whole(e, why);
+	/* Alone, by I2: all that is older is durable, and nobody else writes. */
+	rc = ranges ? sync_file(e, &e->scratch, true) : commit_whole(e, why);
 	if (rc)
 		return rc;
 	e->trusted = true;
@@ -266,7 +274,7 @@ int pgw__commit_meta(struct pgw__call *call, uint64_t off, uint64_t len)
 	pgw_ranges_init_fixed(&set, &storage, 1);
 	rc = pgw_ranges_add(&set, off, len);
 	if (!rc)
-		rc = sync_file(e, &set);
+		rc = sync_file(e, &set, true);
 	if (!rc)
 		meta_durable(call);
 	return rc;

@@ -28,11 +28,11 @@ ssize_t pgw__commit_meta_write(
 int pgw__sync_all(struct pgw__env *e);
 
 /* Make ranges durable, by one barrier. Serialized with other syncs of the environment; an error is
- * final for it. The set is scratch. */
-int pgw__sync_ranges(struct pgw__env *e, struct pgw_ranges *ranges);
+ * final for it. The set is scratch. alone: hardly anything else in the file is dirty. */
+int pgw__sync_ranges(struct pgw__env *e, struct pgw_ranges *ranges, bool alone);
 
-/* Start write-out of ranges. Errors as above. */
-int pgw__start_ranges(struct pgw__env *e, struct pgw_ranges *ranges);
+/* Start write-out of ranges. alone and errors as above. */
+int pgw__start_ranges(struct pgw__env *e, struct pgw_ranges *ranges, bool alone);
 
 /* End the environment with rc (-errno), unless it has ended: the error it has ended with. */
 int pgw__env_fail(struct pgw__env *e, int rc);

@@ -54,6 +54,9 @@ struct pgw_sync_file {
 	/* Set by the caller: however many ranges there are, do not sync the whole file instead.
 	 * What else is dirty is not to be written. */
 	bool ranges_only;
+	/* Set by the caller: next to nothing in the file is dirty but the ranges. writeout then starts
+	 * them by one call over their span, which is one request to the device instead of one each. */
+	bool alone;
 	const char *reason; /* why this strategy; static, one line */
 	const char *fs;	    /* "ext4", ...; static */
 	/* Private: what pgw_sync_remap goes back to once there is a mapping. */
@@ -65,7 +68,8 @@ struct pgw_sync_report {
 	uint64_t ranges;      /* after coalescing */
 	uint64_t range_bytes; /* that were asked to be durable, whole pages, each once */
 	uint64_t sync_file_range_calls;
-	uint64_t sync_file_range_bytes; /* summed over the calls */
+	/* Summed over the calls; one that starts write-out over a span (alone) counts all of it. */
+	uint64_t sync_file_range_bytes;
 	uint64_t msync_calls;
 	uint64_t msync_bytes; /* summed over the calls */
 	uint64_t fdatasync_calls;

@@ -5,6 +5,7 @@
  */
 #include "util.h"
 
+#include <fcntl.h>
 #include <semaphore.h>
 
 #include "sys.h"
@@ -136,6 +137,47 @@ static void what_is_committed_during_write_out_is_in_the_cut(void **state)
 	mdb_env_close(late_env);
 }
 
+/* --- one call for all, or one for each --- */
+
+static unsigned starts;
+
+static int count_starts(int fd, uint64_t off, uint64_t len, unsigned flags)
+{
+	starts += flags == SYNC_FILE_RANGE_WRITE;
+	return pgw__sys_real.sync_file_range(fd, off, len, flags);
+}
+
+static void pages_that_are_free_again_are_not_written(void **state)
+{
+	struct pgw_env_stats before;
+	MDB_env *env = open_relaxed(*state, 64u << 20);
+
+	before = stats(env);
+	if (before.strategy != PGW_SYNC_WRITEOUT || !strcmp(before.fs, "tmpfs")) {
+		mdb_env_close(env);
+		skip();
+	}
+	commit_many(env);
+	OK(pgw_env_checkpoint(env));
+	pgw__sys.sync_file_range = count_starts;
+
+	/* One transaction: all that it wrote is in use. That and the record are two ranges at least. */
+	starts = 0;
+	put(env, 1, 1);
+	OK(pgw_env_checkpoint(env));
+	assert_int_equal(starts, 1);
+
+	/* Many: most pages are free again, and lie between the others. */
+	starts = 0;
+	for (uint32_t i = 0; i < 100; i++)
+		put(env, i, 2);
+	before = stats(env);
+	OK(pgw_env_checkpoint(env));
+	assert_true(starts >= stats(env).live_ranges - before.live_ranges);
+	pgw__sys.sync_file_range = pgw__sys_real.sync_file_range;
+	mdb_env_close(env);
+}
+
 /* --- a writer that is too far ahead, while barriers take as long as the test wants --- */
 
 static sem_t barriers_allowed;
@@ -214,6 +256,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(pages_are_written_apart),
 		TEST(what_is_committed_during_write_out_is_in_the_cut),
+		TEST(pages_that_are_free_again_are_not_written),
 		TEST(a_writer_waits_for_the_checkpoint_under_way_only),
 	};
 

@@ -125,6 +125,25 @@ static void start_all_wait_all_one_barrier(void **state)
 	assert_int_equal(sim.device_flushes, 1);
 }
 
+static void ranges_that_are_alone_are_started_by_one_call(void **state)
+{
+	set_up(PGW_SYNC_AUTO, true);
+	file.alone = true;
+	dirty_some();
+	assert_int_equal(sync_set(), 0);
+	assert_calls(6, 1, 0); /* and each is waited for */
+	assert_int_equal(sim.log[0].args.flags, SYNC_FILE_RANGE_WRITE);
+	assert_int_equal(sim.log[0].args.start, 3 * SIM_PAGE);
+	assert_int_equal(sim.log[0].args.len, (5001 - 3) * SIM_PAGE);
+	assert_some_durable();
+
+	set_up(PGW_SYNC_WRITEOUT, true); /* forced: as it is named */
+	file.alone = true;
+	dirty_some();
+	assert_int_equal(sync_set(), 0);
+	assert_calls(10, 1, 0);
+}
+
 static void other_dirty_pages_are_left_alone(void **state)
 {
 	set_up(PGW_SYNC_AUTO, true);
@@ -535,6 +554,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(start_all_wait_all_one_barrier, fresh),
+		cmocka_unit_test_setup(ranges_that_are_alone_are_started_by_one_call, fresh),
 		cmocka_unit_test_setup(other_dirty_pages_are_left_alone, fresh),
 		cmocka_unit_test_setup(the_model_knows_about_waiting, fresh),
 		cmocka_unit_test_setup(one_range_is_one_call, fresh),
