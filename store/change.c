@@ -11,6 +11,7 @@
 
 #include "env.h"
 #include "space.h"
+#include "update.h"
 
 #define PUBLIC __attribute__((visibility("default")))
 
@@ -101,5 +102,7 @@ PUBLIC int mdb_drop(MDB_txn *txn, MDB_dbi dbi, int del)
 {
 	struct pgw__env *e = writing_map(txn);
 
+	if (pgw__updating)
+		return PGW_NOT_POSSIBLE;
 	return WITH_ROOM(e, PGW__SPACE_TO_FREE, 1, 0, pgw__lmdb_drop(txn, dbi, del));
 }

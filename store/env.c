@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "options.h"
+#include "queue.h"
 #include "stats.h"
 #include "sys.h"
 
@@ -192,6 +193,7 @@ void pgw__env_release(struct pgw__env *e)
 {
 	pgw__dirty_finish(&e->dirty);
 	pgw_ranges_finish(&e->scratch);
+	pgw__queue_destroy(atomic_exchange(&e->updates, NULL));
 	if (e->dir_fd >= 0)
 		pgw__sys.close(e->dir_fd);
 	e->dir_fd = -1;
@@ -316,6 +318,8 @@ void pgw__env_counters_read(const struct pgw__env_counters *c, struct pgw_env_st
 	ADD(two_barrier_checkpoints);
 	ADD(allocate_calls);
 	ADD(allocated_bytes);
+	ADD(updates);
+	ADD(update_batches);
 #undef ADD
 }
 

@@ -35,9 +35,11 @@ struct pgw__env_counters {
 	_Atomic uint64_t checkpoints, checkpoint_commits, live_ranges, live_bytes;
 	_Atomic uint64_t two_barrier_checkpoints;
 	_Atomic uint64_t allocate_calls, allocated_bytes;
+	_Atomic uint64_t updates, update_batches;
 };
 
 struct pgw__checkpointer;
+struct pgw__queue;
 
 struct pgw__env {
 	struct pgw__env *next; /* constant once published */
@@ -63,6 +65,7 @@ struct pgw__env {
 	bool gated;					  /* the writer holds the gate */
 	bool attach_failed;				  /* not tried again; under the gate */
 	_Atomic(struct pgw__checkpointer *) checkpointer; /* NULL: not attached */
+	_Atomic(struct pgw__queue *) updates;		  /* of pgw_update, once it was used */
 
 	/* Whose handle is the write transaction's: LMDB uses one object for all of an environment.
 	 */

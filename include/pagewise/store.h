@@ -95,6 +95,8 @@ struct pgw_env_stats {
 	 * how many calls. Space that was there already counts as well. */
 	uint64_t allocate_calls, allocated_bytes;
 
+	uint64_t updates, update_batches; /* of pgw_update: closures, and batches of them */
+
 	/* State of the environment; of a process: zero and NULL. */
 	uint64_t
 	    durable_txnid; /* newest transaction that this environment made durable, 0: none yet */
@@ -181,7 +183,7 @@ int pgw_env_open(const char *path, const struct pgw_env_options *options, MDB_en
 /* Set the durability of an open environment, and attach it if that is needed. No transaction may be
  * running in the process, and none may start before it returns. It can be done once.
  * 0; EINVAL (not open through this library, attached already, or options that make no sense);
- * PGW_BUSY; PGW_NOT_POSSIBLE; ENOMEM; MDB_READERS_FULL; or the error of a sync. */
+ * PGW_BUSY; PGW_NOT_POSSIBLE (read-only, MDB_NOLOCK, or pages below 4 or above 64 KiB); ENOMEM; MDB_READERS_FULL; or the error of a sync. */
 int pgw_env_attach(MDB_env *env, const struct pgw_env_options *options);
 
 /* mdb_txn_commit that does not wait: *ticket, a transaction id, can be waited for. With strict the
@@ -201,12 +203,30 @@ int pgw_env_checkpoint(MDB_env *env);
 /* The newest transaction known to be durable, in *txnid. 0 or EINVAL. */
 int pgw_env_durable_txnid(MDB_env *env, uint64_t *txnid);
 
+/* A change to the environment: 0, and it is to be committed; or a result of the caller's own, and it is to
+ * leave no trace. txn: of the innermost level; fn neither commits nor aborts it, and begins no other
+ * write transaction. It must return: no longjmp, exception or pthread_exit. */
+typedef int pgw_update_fn(MDB_txn *txn, void *arg);
+
+/* Run fn in a write transaction, once, and return its result, or the commit's; as durable then as after
+ * mdb_txn_commit. Closures of several threads, up to 128, share one transaction and its barriers; each
+ * has a nested transaction in it, so that one that fails takes nothing with it. If the commit of all
+ * fails, all get its error. fn may run in another thread that is in pgw_update too: it must not use
+ * thread-local state, or locks that its own thread holds.
+ *
+ * With MDB_WRITEMAP LMDB has no nested transactions. Each closure has one of its own then, and in group
+ * durability they share a barrier. mdb_drop within fn returns PGW_NOT_POSSIBLE.
+ *
+ * EINVAL (env is not open through this library); EDEADLK (called by a closure); ENOMEM; what
+ * mdb_txn_begin and mdb_txn_commit return. Any thread that is in no write transaction itself. */
+int pgw_update(MDB_env *env, pgw_update_fn *fn, void *arg);
+
 /* Codes of this library, beside errno and LMDB's. */
 #define PGW_BUSY	 (-30700) /* another process writes the environment, or has it open */
 #define PGW_FENCED	 (-30701) /* a fenced file, and no locks to find out whether it is in use */
 #define PGW_COPIED	 (-30702) /* a raw copy of a fenced file */
 #define PGW_UNPROVEN	 (-30703) /* a fenced file none of whose records proves a snapshot */
-#define PGW_NOT_POSSIBLE (-30704) /* read-only, MDB_NOLOCK, or an unusual page size */
+#define PGW_NOT_POSSIBLE (-30704) /* see pgw_env_attach and pgw_update */
 
 /* The text for any result of this library. Static storage, or strerror's. */
 const char *pgw_strerror(int code);
