@@ -133,10 +133,12 @@ static void many_threads(void **state)
 {
 	static const struct spec specs[] = {
 		{ .flags = MDB_NOSYNC },
-		{ .flags = MDB_NOSYNC | MDB_WRITEMAP },
 		{ .durability = PGW_DURABILITY_GROUP },
-		{ .durability = PGW_DURABILITY_GROUP, .flags = MDB_WRITEMAP },
 		{ .durability = PGW_DURABILITY_RELAXED },
+#ifndef __SANITIZE_THREAD__ /* readers see LMDB's stores, and it does not know why that is right */
+		{ .flags = MDB_NOSYNC | MDB_WRITEMAP },
+		{ .durability = PGW_DURABILITY_GROUP, .flags = MDB_WRITEMAP },
+#endif
 	};
 
 	for (unsigned i = 0; i < sizeof(specs) / sizeof(*specs); i++) {
@@ -243,7 +245,9 @@ static void they_share_a_transaction_and_not_their_fate(void **state)
 static void a_writable_map_has_one_for_each(void **state)
 {
 	MDB_env *env = open_for_updates(
-	    *state, (struct spec){ .durability = PGW_DURABILITY_GROUP, .flags = MDB_WRITEMAP });
+	    *state, (struct spec){ .durability = PGW_DURABILITY_GROUP,
+			.flags = MDB_WRITEMAP,
+			.checkpoint_ms = 60000 }); /* no barrier but the one that is waited for */
 	struct pgw_env_stats before, after;
 	struct worker w[6];
 	struct change c[6];
@@ -253,6 +257,7 @@ static void a_writable_map_has_one_for_each(void **state)
 	before = stats(env);
 	in_one_go(env, w, 6);
 	after = stats(env);
+	assert_int_equal(after.update_batches - before.update_batches, 2);
 	assert_int_equal(get(env, TOTAL), 5);
 	assert_int_equal(after.commits - before.commits, 5);
 	assert_int_equal(after.barriers - before.barriers, 1);
