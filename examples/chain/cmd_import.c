@@ -28,6 +28,22 @@ static void print_commits(struct out *o, const char *name, const struct import_c
 	out_close(o, '}');
 }
 
+/* Bytes that this process has caused to be written to storage; 0 where the kernel does not say. */
+static uint64_t written_bytes(void)
+{
+	uint64_t n = 0;
+	char line[128];
+	FILE *f = fopen("/proc/self/io", "re");
+
+	if (!f)
+		return 0;
+	while (fgets(line, sizeof(line), f))
+		if (strncmp(line, "write_bytes: ", 13) == 0)
+			n = strtoull(line + 13, NULL, 10);
+	fclose(f);
+	return n;
+}
+
 static void print_import(struct out *o, const struct import_result *r, const struct chain_db *db)
 {
 	const char *durability = chain_durability_name(db->durability);
@@ -45,6 +61,7 @@ static void print_import(struct out *o, const struct import_result *r, const str
 	out_u64(o, "commits", r->bulk.n + r->live.n);
 	print_commits(o, "bulk", &r->bulk);
 	print_commits(o, "live", &r->live);
+	out_u64(o, "written_bytes", written_bytes());
 	out_open(o, "at_risk", '{');
 	out_u64(o, "blocks_max", r->loss.blocks);
 	out_real(o, "ms_max", (double)r->loss.ns / 1e6);

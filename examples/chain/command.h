@@ -24,7 +24,7 @@ struct settings {
 	uint64_t from, count, amount, stripe;
 	uint64_t blocks, outputs, txs, seed; /* of a synthetic chain */
 	bool by_amount;			     /* amount was given */
-	uint64_t map_gib;
+	uint64_t map_gib, workers;
 	bool verify, json, writemap, no_progress, follow;
 };
 
@@ -35,10 +35,13 @@ int cmd_block(char **argv, const struct settings *s);
 int cmd_tx(char **argv, const struct settings *s);
 int cmd_outputs(char **argv, const struct settings *s);
 int cmd_export(char **argv, const struct settings *s);
+int cmd_serve(char **argv, const struct settings *s);
 int cmd_synth(char **argv, const struct settings *s);
 int cmd_prune(char **argv, const struct settings *s);
 int cmd_pop(char **argv, const struct settings *s);
 int cmd_verify(char **argv, const struct settings *s);
+
+#define WORKERS_MAX 64 /* of serve */
 
 /* Set by SIGINT and SIGTERM once catch_signals() was called. A second one kills. */
 extern volatile sig_atomic_t chain_stop;

@@ -21,6 +21,7 @@ static const char usage[] =
     "       chain tx HASH DIR [--json]\n"
     "       chain outputs DIR [--amount=N [--from=INDEX] [--count=N]] [--json]\n"
     "       chain verify DIR [--json]\n"
+    "       chain serve DIR SOCKET [--workers=N]\n"
     "       chain pop N DIR [--durability=MODE] [--verify] [--json]\n"
     "       chain prune DIR [--stripe=N] [--durability=MODE] [--verify] [--json]\n"
     "       chain export DIR FILE [--from=HEIGHT] [--count=N] [--json]\n"
@@ -41,6 +42,7 @@ static const char usage[] =
     "  --blocks=N --outputs=N --txs=N --seed=N\n"
     "                     a synthetic chain of so many blocks or outputs, with N transactions a\n"
     "                     block on average (40)\n"
+    "  --workers=N        processes that answer (4)\n"
     "  --verify           verify all of the store after the import\n"
     "  --writemap         write through the memory map\n"
     "  --map-size=GiB     address space to reserve (1024; with --writemap 64)\n"
@@ -111,6 +113,9 @@ static void set(struct settings *s, int option)
 	case 'e':
 		s->seed = number("seed", optarg, 0, UINT64_MAX);
 		break;
+	case 'W':
+		s->workers = number("workers", optarg, 1, WORKERS_MAX);
+		break;
 	case 'm':
 		s->map_gib = number("map-size", optarg, 1, SIZE_MAX >> 31);
 		break;
@@ -150,6 +155,7 @@ static void parse_options(int argc, char **argv, struct settings *s)
 		{ "outputs", required_argument, NULL, 'o' },
 		{ "txs", required_argument, NULL, 't' },
 		{ "seed", required_argument, NULL, 'e' },
+		{ "workers", required_argument, NULL, 'W' },
 		{ "map-size", required_argument, NULL, 'm' },
 		{ "verify", no_argument, NULL, 'v' },
 		{ "writemap", no_argument, NULL, 'w' },
@@ -180,6 +186,7 @@ int main(int argc, char **argv)
 		{ "pop", 2, cmd_pop },
 		{ "prune", 1, cmd_prune },
 		{ "export", 2, cmd_export },
+		{ "serve", 2, cmd_serve },
 		{ "synth", 1, cmd_synth },
 	};
 	struct settings s = { .batch = DEFAULT_BATCH };

@@ -101,7 +101,7 @@ void out_close(struct out *o, char bracket)
 	o->more = true;
 }
 
-int out_end(struct out *o, bool print)
+int out_keep(struct out *o)
 {
 	int bad;
 
@@ -109,6 +109,13 @@ int out_end(struct out *o, bool print)
 		fputs("}\n", o->f);
 	bad = ferror(o->f);
 	bad |= fclose(o->f);
+	return bad ? -1 : 0;
+}
+
+int out_end(struct out *o, bool print)
+{
+	int bad = out_keep(o);
+
 	if (!bad && print) {
 		bad = fwrite(o->text, 1, o->size, stdout) != o->size;
 		bad |= fflush(stdout);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * out.h - one object to standard output: as "name: value" lines, or as JSON. Names and texts are
- * our own or hexadecimal. Nothing is printed before out_end(), so that a failure leaves no half of
- * it.
+ * out.h - one object: as "name: value" lines, or as JSON. Nothing of it is seen before it is whole, so
+ * that a failure leaves no half of it.
  */
 #ifndef CHAIN_OUT_H
 #define CHAIN_OUT_H
@@ -29,7 +28,9 @@ void out_hash(struct out *o, const char *name, const uint8_t hash[32]);
 /* A list or object of what follows, until out_close(). Inside a list name is NULL. */
 void out_open(struct out *o, const char *name, char bracket);
 void out_close(struct out *o, char bracket);
-/* Prints if told to, and frees. 0, or -1 if it could not be written. */
+/* Prints to standard output if told to, and frees. 0, or -1 if it could not be written. */
 int out_end(struct out *o, bool print);
+/* Or ends it in memory: o->text, of o->size bytes, is the caller's to free. 0, or -1: no memory. */
+int out_keep(struct out *o);
 
 #endif

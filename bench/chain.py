@@ -1,0 +1,175 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The same import of a chain in every durability, and killed in every one.
+
+usage: bench/chain.py [--dir=DIR] [--file=FILE | --outputs=N] [--batch=N] [--live=N] [--rounds=N]
+                      [--modes=LIST] [--no-kill] [--json] BUILD
+
+BUILD is a build folder: its examples/chain/chain (on the store) and chain-lmdb (on liblmdb). FILE is a
+bootstrap file; --outputs makes a synthetic one of so many outputs. Modes are ENGINE:DURABILITY, ENGINE
+being store or lmdb. Rounds are interleaved; of times the median is printed, of what could be lost the
+worst. Then each mode is killed (SIGKILL) half-way, verified, gone on with, and verified again.
+
+written is what the kernel counts for the process (write_bytes of /proc/self/io): a page that is written
+back and dirtied again counts twice. Barriers are the store's own count; liblmdb does not count."""
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+MODES = "lmdb:strict,store:strict,store:group,store:relaxed,lmdb:nosync"
+
+
+def fail(text):
+    sys.exit(f"chain.py: {text}")
+
+
+def parse():
+    p = argparse.ArgumentParser(usage=__doc__.split("usage: ")[1].split("\n\n")[0])
+    p.add_argument("build")
+    p.add_argument("--dir", default=".")
+    p.add_argument("--file")
+    p.add_argument("--outputs", type=int)
+    p.add_argument("--batch", type=int, default=100)
+    p.add_argument("--live", type=int, default=0)
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--modes", default=MODES)
+    p.add_argument("--no-kill", action="store_true")
+    p.add_argument("--json", action="store_true")
+    a = p.parse_args()
+    a.programs = {"store": os.path.join(a.build, "examples/chain/chain"),
+                  "lmdb": os.path.join(a.build, "examples/chain/chain-lmdb")}
+    a.modes = [m for m in a.modes.split(",") if m.split(":")[0] in a.programs]
+    a.modes = [m for m in a.modes if os.path.exists(a.programs[m.split(":")[0]])]
+    if not a.modes:
+        fail(f"no program for any mode under {a.build}")
+    return a
+
+
+def command(a, mode, db):
+    engine, durability = mode.split(":")
+    c = [a.programs[engine], "import", a.file, db, f"--durability={durability}", f"--batch={a.batch}",
+         "--no-progress", "--json"]
+    return c + [f"--live={a.live}"] if a.live else c
+
+
+def run(*args):
+    p = subprocess.run(args, capture_output=True, text=True)
+    if p.returncode != 0:
+        fail(f"{' '.join(args)}: {p.stderr.strip()}")
+    return json.loads(p.stdout)
+
+
+def one_import(a, mode, tmp):
+    db = os.path.join(tmp, "db")
+    os.sync()  # what others left dirty is not to be waited for here
+    got = run(*command(a, mode, db))
+    shutil.rmtree(db)
+    return got
+
+
+def measure(a, tmp):
+    results = {m: [] for m in a.modes}
+    for _ in range(a.rounds):
+        for mode in a.modes:
+            results[mode].append(one_import(a, mode, tmp))
+    return results
+
+
+def median(runs, *path):
+    def get(r):
+        for name in path:
+            r = r.get(name, {})
+        return r
+    values = [get(r) for r in runs]
+    return statistics.median(values) if all(isinstance(v, (int, float)) for v in values) else None
+
+
+def row_of(mode, runs):
+    engine, durability = mode.split(":")
+    commits = median(runs, "commits")
+    spent = [sum(r[k]["commits"] * r[k]["ms_mean"] for k in ("bulk", "live")) for r in runs]
+    return {
+        "engine": "liblmdb" if engine == "lmdb" else engine,
+        "durability": durability,
+        "seconds": median(runs, "seconds"),
+        "mb_per_s": median(runs, "mb_per_s"),
+        "commits": commits,
+        "commit_ms": statistics.median(spent) / commits if commits else 0,
+        "live_ms": median(runs, "live", "ms_mean"),
+        "barriers": median(runs, "synced", "barriers"),
+        "written_mb": median(runs, "written_bytes") / 1e6,
+        "risk_blocks": max(r["at_risk"]["blocks_max"] for r in runs),
+        "risk_ms": max(r["at_risk"]["ms_max"] for r in runs),
+    }
+
+
+def killed(a, mode, tmp, seconds):
+    """Kill an import in its middle; what is there verifies, and the rest follows."""
+    db = os.path.join(tmp, "killed")
+    chain = a.programs[mode.split(":")[0]]
+    for attempt in range(1, 20):
+        p = subprocess.Popen(command(a, mode, db), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(seconds / 2 / attempt)
+        p.send_signal(signal.SIGKILL)
+        if p.wait() == -signal.SIGKILL and os.path.exists(os.path.join(db, "data.mdb")):
+            first = subprocess.run([chain, "verify", db, "--json"], capture_output=True, text=True)
+            if first.returncode == 0:
+                at = json.loads(first.stdout)["verified"]["blocks"]
+                break
+            if "no chain is stored" not in first.stderr and "no table" not in first.stderr:
+                fail(f"{mode}: after a kill: {first.stderr.strip()}")
+        shutil.rmtree(db, ignore_errors=True)
+    else:
+        fail(f"{mode}: no kill came in the middle of an import")
+    rest = run(*command(a, mode, db))
+    blocks = run(chain, "verify", db, "--json")["verified"]["blocks"]
+    if rest["from_height"] != at or blocks != rest["height"]:
+        fail(f"{mode}: killed at {at}, gone on at {rest['from_height']}, {blocks} blocks verified")
+    shutil.rmtree(db)
+    return {"mode": mode, "verified_after_kill": at, "went_on_to": blocks}
+
+
+def print_rows(rows):
+    print(f"{'engine':8} {'durability':10} {'s':>7} {'MB/s':>7} {'commits':>7} {'ms each':>8} {'live ms':>8} "
+          f"{'barriers':>8} {'MB written':>10}  at risk: blocks, ms")
+    for r in rows:
+        barriers = "-" if r["barriers"] is None else f"{r['barriers']:.0f}"
+        print(f"{r['engine']:8} {r['durability']:10} {r['seconds']:7.2f} {r['mb_per_s']:7.2f} "
+              f"{r['commits']:7.0f} {r['commit_ms']:8.2f} {r['live_ms']:8.2f} {barriers:>8} "
+              f"{r['written_mb']:10.1f}  {r['risk_blocks']:7}, {r['risk_ms']:.0f}")
+
+
+def main():
+    a = parse()
+    tmp = tempfile.mkdtemp(prefix="pagewise-chain.", dir=a.dir)
+    try:
+        if a.outputs:
+            a.file = os.path.join(tmp, "synth.raw")
+            run(a.programs["store"] if os.path.exists(a.programs["store"]) else a.programs["lmdb"],
+                "synth", a.file, f"--outputs={a.outputs}", "--json")
+        if not a.file:
+            fail("needs --file or --outputs")
+        results = measure(a, tmp)
+        rows = [row_of(m, results[m]) for m in a.modes]
+        kills = [] if a.no_kill else [
+            killed(a, m, tmp, row["seconds"]) for m, row in zip(a.modes, rows)]
+    finally:
+        shutil.rmtree(tmp)
+    if a.json:
+        print(json.dumps({"rows": rows, "kills": kills}))
+        return
+    print_rows(rows)
+    for k in kills:
+        print(f"{k['mode']:14} killed (SIGKILL): {k['verified_after_kill']} blocks are there and verify; "
+              f"went on to {k['went_on_to']}, which verify")
+
+
+main()
