@@ -69,7 +69,7 @@ static uint8_t *room(struct synth *s, struct buffer *b, size_t n)
 
 static void put(struct synth *s, struct buffer *b, const void *data, size_t n)
 {
-	uint8_t *p = room(s, b, n);
+	uint8_t *p = n > 0 ? room(s, b, n) : NULL;
 
 	if (p)
 		memcpy(p, data, n);

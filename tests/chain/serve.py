@@ -84,6 +84,14 @@ def wait_for(what, predicate):
     raise SystemExit(f"{what}: not within 100 s")
 
 
+def listening(path):
+    try:
+        Client(path).close()
+        return True
+    except OSError:
+        return False
+
+
 def start(db, path):
     server = subprocess.Popen([chain, "serve", db, path, f"--workers={CLIENTS}"], stderr=subprocess.PIPE,
                               text=True)
@@ -91,11 +99,7 @@ def start(db, path):
     def answers():
         if server.poll() is not None:
             raise SystemExit(f"serve left with {server.returncode}: {server.stderr.read()}")
-        try:
-            Client(path).close()
-            return True
-        except OSError:
-            return False
+        return listening(path)
     wait_for("serve", answers)
     return server
 
@@ -189,6 +193,7 @@ def workers_and_sockets(tmp, hashes, db):
     server.wait()
     for pid in orphans:
         os.kill(pid, signal.SIGKILL)
+    wait_for("the end of the workers", lambda: not listening(path))
     server = start(db, path)
     server.terminate()
     check(server.wait() == 0, "serve after a killed one")
