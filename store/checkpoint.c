@@ -215,7 +215,8 @@ int pgw__checkpoint_note(struct pgw__checkpointer *c, bool spilled)
 	if (!next->commits++)
 		next->first = pgw__clock_ns(CLOCK_MONOTONIC);
 	pgw__cut_add(next, &e->dirty, &map, spilled);
-	if (next->bytes >= c->options.checkpoint_bytes)
+	/* While a checkpoint runs there is no other to be started, and the next one will look itself. */
+	if (next->bytes >= (c->busy ? 2 : 1) * c->options.checkpoint_bytes)
 		weigh(c, &map);
 	if (next->taken >= c->growth)
 		c->full = true;
