@@ -98,6 +98,7 @@ struct pgw__checkpointer *pgw__checkpoint_create(
 	c->owner_fd = -1;
 	c->options = *options;
 	c->growth = options->checkpoint_bytes;
+	c->start_early = START_EARLY;
 	pgw__cut_init(&c->next);
 	pgw__cut_init(&c->running);
 	pgw_ranges_init(&c->freed);
@@ -410,12 +411,12 @@ static bool collect_fresh(struct pgw__checkpointer *c, struct pgw_ranges *fresh)
 	const struct pgw__map map = geometry(c->env);
 	struct pgw__cut *next = &c->next;
 
-	if (next->incomplete || next->bytes < START_EARLY ||
+	if (next->incomplete || next->bytes < c->start_early ||
 	    pgw__cut_reduce(next, &map, &c->weighed))
 		return false;
 	pgw_ranges_clear(fresh);
-	return next->bytes >= START_EARLY && !pgw_ranges_add_all(fresh, &next->dirty) &&
-	       !pgw_ranges_subtract(fresh, &c->set) && pgw_ranges_bytes(fresh) >= START_EARLY &&
+	return next->bytes >= c->start_early && !pgw_ranges_add_all(fresh, &next->dirty) &&
+	       !pgw_ranges_subtract(fresh, &c->set) && pgw_ranges_bytes(fresh) >= c->start_early &&
 	       !pgw_ranges_add_all(&c->set, fresh);
 }
 

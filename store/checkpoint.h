@@ -37,6 +37,7 @@ struct pgw__checkpointer {
 	int owner_fd; /* attach.c */
 	struct pgw_env_options options;
 	struct pgw__identity id;
+	uint64_t start_early; /* live bytes from which write-out begins before the cut */
 
 	pthread_mutex_t lock; /* the rest, unless it says otherwise */
 
