@@ -67,7 +67,8 @@ static void count_unused(size_t pages, ssize_t decay_ms, struct pgw__unused *u)
 		u->step_ms = step_ms(decay_ms);
 }
 
-static void look(void *arena, struct pgw__unused *u)
+/* Returns whether its owner wants dirty pages to be kept for ever. */
+static bool look(void *arena, struct pgw__unused *u)
 {
 	unsigned threads = 0;
 	const char *dss;
@@ -78,6 +79,7 @@ static void look(void *arena, struct pgw__unused *u)
 	    NULL, arena, &threads, &dss, &dirty_ms, &muzzy_ms, &active, &dirty, &muzzy);
 	count_unused(dirty, dirty_ms, u);
 	count_unused(muzzy, muzzy_ms, u);
+	return dirty_ms < 0;
 }
 
 static bool unused(struct pgw__unused *u)
@@ -89,7 +91,7 @@ static bool unused(struct pgw__unused *u)
 		void *arena = atomic_load(&arenas[i]);
 
 		if (arena)
-			look(arena, u);
+			(void)look(arena, u);
 	}
 	pthread_mutex_unlock(&lock);
 	return true;
@@ -104,11 +106,12 @@ static void decay(bool all, struct pgw__unused *u)
 	pthread_mutex_lock(&lock);
 	for (unsigned i = 0, n = atomic_load(&count); i < n; i++) {
 		void *arena = atomic_load(&arenas[i]);
+		struct pgw__unused before = { 0 };
 
 		if (!arena)
 			continue;
-		__real_je_arena_decay(tsd, arena, false, all);
-		look(arena, u);
+		__real_je_arena_decay(tsd, arena, false, all && !look(arena, &before));
+		(void)look(arena, u);
 	}
 	pthread_mutex_unlock(&lock);
 }

@@ -336,6 +336,7 @@ static void report(struct pgw__json *j)
 	MEMBER(purged_ranges);
 	MEMBER(purged_bytes);
 	pgw__json_ratio(j, "ranges_per_purge", s.purged_ranges, s.purges);
+	MEMBER(pressure_purges);
 	MEMBER(inline_purges);
 	MEMBER(kept_ranges);
 	MEMBER(unmaps);

@@ -38,6 +38,7 @@ static const struct {
 	[PGW_ALLOC_HOOKS] = { "hooks", 0, 1, ON_OFF },
 	[PGW_ALLOC_ADVICE] = { "advice", 0, 1, WORDS("dontneed", "free") },
 	[PGW_ALLOC_LAZY] = { "lazy", 0, 3600 * 1000, NUMBER },
+	[PGW_ALLOC_PRESSURE] = { "pressure", 0, 100, NUMBER },
 	[PGW_ALLOC_DEEPBIND] = { "deepbind", 0, 1, WORDS("drop", "keep") },
 };
 
@@ -53,6 +54,7 @@ _Atomic uint64_t pgw__option_values[PGW_ALLOC_OPTION_COUNT] = {
 	[PGW_ALLOC_HOOKS] = 1,
 	[PGW_ALLOC_ADVICE] = 0,
 	[PGW_ALLOC_LAZY] = 1000,
+	[PGW_ALLOC_PRESSURE] = 10,
 	[PGW_ALLOC_DEEPBIND] = 0,
 };
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "options.h"
+#include "pressure.h"
 #include "purge.h"
 #include "sys.h"
 
@@ -72,11 +73,16 @@ struct watch {
 static void decay(struct watch *w, uint64_t now)
 {
 	struct pgw__unused u = { 0 };
+	bool pressed = pgw__pressure(now);
 	int quiet = QUIET;
 
 	atomic_store(&activity, QUIET); /* whoever frees from here on says so */
 	if (pgw__purger_upstream)
-		pgw__purger_upstream->decay(false, &u);
+		pgw__purger_upstream->decay(pressed, &u);
+	if (pressed) {
+		(void)pgw__purge_now();
+		PGW__ALLOC_COUNT(pressure_purges, 1);
+	}
 	if (u.step_ms)
 		w->decay_ms = now + u.step_ms;
 	else
@@ -150,6 +156,8 @@ static void *purger(void *arg)
 
 	(void)arg;
 	(void)prctl(PR_SET_NAME, "pagewise");
+	if (pgw__option(PGW_ALLOC_PRESSURE))
+		pgw__pressure_init();
 	for (;;)
 		turn(&w);
 	return NULL;

@@ -41,6 +41,8 @@ enum pgw_alloc_option {
 	PGW_ALLOC_ADVICE, /* "advice": 0 (dontneed): memory is given back for good; 1 (free): the kernel
 			     may take it when it needs some (MADV_FREE), and gets it for good later */
 	PGW_ALLOC_LAZY,	    /* "lazy": milliseconds until then; 0: never */
+	PGW_ALLOC_PRESSURE, /* "pressure": percent of time that tasks of the cgroup or the system wait
+			     for memory, above which all that is unused is given back; 0: ignored */
 	PGW_ALLOC_DEEPBIND, /* "deepbind": 0 (drop) takes RTLD_DEEPBIND out of dlopen(3), so that a
 			       module uses the same malloc as the program; 1 (keep) */
 	PGW_ALLOC_OPTION_COUNT
@@ -91,6 +93,7 @@ struct pgw_alloc_stats {
 	uint64_t hidden_bytes, hidden_ranges; /* of what is clean: left out of core dumps */
 
 	uint64_t purges, purged_ranges, purged_bytes; /* batches; ranges and bytes in them */
+	uint64_t pressure_purges;		      /* times that memory was short */
 	uint64_t inline_purges;			      /* of these, by a thread that frees */
 	uint64_t kept_ranges;			      /* of these, not given back: now stale */
 	uint64_t unmaps, unmapped_bytes;	      /* address space given back */
