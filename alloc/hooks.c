@@ -37,6 +37,10 @@
 #include "report.h"
 #include "space.h"
 
+/* This thread is in mallctl; everything an arena had was asked for there; extents that it gives up go
+ * to the kernel at once, and not by way of the purger, which would only be in the way. */
+static __thread bool in_ctl, demanded, direct;
+
 /* ---- the hooks ---- */
 
 static void *hook_alloc(extent_hooks_t *hooks, void *addr, size_t size, size_t align, bool *zero,
@@ -54,6 +58,8 @@ static bool hook_dalloc(
 {
 	struct pgw__space_view v;
 
+	if (in_ctl && (direct || (direct = pgw__purge_direct_begin())))
+		return pgw__purge_direct_add(addr, size) != 0;
 	if (pgw__space_give(addr, size, &v))
 		return true; /* it stays jemalloc's, which calls purge_forced then */
 	pgw__purger_notice(&v);
@@ -203,9 +209,6 @@ void __wrap_je_peak_dalloc_event_handler(void *tsd, uint64_t elapsed)
 
 /* ---- on demand ---- */
 
-/* This thread is in mallctl; and everything an arena had was asked for there. */
-static __thread bool in_ctl, demanded;
-
 /* In mallctl one batch follows for all arenas. At the end of the last thread of an arena, where it
  * is called too, nobody waits. */
 void __wrap_je_arena_decay(void *tsdn, void *arena, bool is_background_thread, bool all)
@@ -222,6 +225,9 @@ void __wrap_je_arena_decay(void *tsdn, void *arena, bool is_background_thread, b
 static void ctl_done(void)
 {
 	in_ctl = false;
+	if (direct)
+		pgw__purge_direct_end();
+	direct = false;
 	if (!demanded)
 		return;
 	demanded = false;

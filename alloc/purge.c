@@ -23,6 +23,7 @@
  * child the claim of a thread that is not there counts for nothing. */
 static struct {
 	_Atomic uint64_t claim;
+	struct pgw__batch direct; /* between pgw__purge_direct_begin and _end */
 	struct pgw_range ranges[LARGE_RANGES];
 	int status[LARGE_RANGES];
 } large;
@@ -39,6 +40,19 @@ static void advise(struct pgw__batch *b)
 		return;
 	b->to_lazy = false;
 	(void)pgw_advise(b->ranges, b->n, PGW_DONTNEED, b->status, NULL);
+}
+
+static bool claim_large(struct pgw__batch *b)
+{
+	uint64_t now = pgw__space_generation();
+	uint64_t claim = atomic_load(&large.claim);
+
+	if (claim == now || !atomic_compare_exchange_strong(&large.claim, &claim, now))
+		return false;
+	*b = (struct pgw__batch){
+		.ranges = large.ranges, .status = large.status, .cap = LARGE_RANGES
+	};
+	return true;
 }
 
 static size_t purge(struct pgw__batch *b, const struct order *o)
@@ -74,14 +88,10 @@ static size_t purge_small(const struct order *o)
 
 static size_t purge_large(const struct order *o)
 {
-	struct pgw__batch b = {
-		.ranges = large.ranges, .status = large.status, .cap = LARGE_RANGES
-	};
-	uint64_t now = pgw__space_generation();
-	uint64_t claim = atomic_load(&large.claim);
+	struct pgw__batch b;
 	size_t n;
 
-	if (claim == now || !atomic_compare_exchange_strong(&large.claim, &claim, now))
+	if (!claim_large(&b))
 		return purge_small(o);
 	n = purge(&b, o);
 	atomic_store(&large.claim, 0);
@@ -125,4 +135,39 @@ size_t pgw__purge_now(void)
 
 	o.from_lazy = true;
 	return n + purge_large(&o);
+}
+
+bool pgw__purge_direct_begin(void)
+{
+	struct pgw__batch b;
+
+	if (!claim_large(&b))
+		return false;
+	large.direct = b;
+	pgw__space_batch_init(&large.direct);
+	return true;
+}
+
+static void flush(struct pgw__batch *b)
+{
+	if (!b->n)
+		return;
+	pgw__space_list(b);
+	advise(b);
+	pgw__space_put(b);
+	pgw__space_batch_init(b);
+}
+
+int pgw__purge_direct_add(void *addr, size_t size)
+{
+	if (large.direct.n == large.direct.cap)
+		flush(&large.direct);
+	return pgw__space_give_to(&large.direct, addr, size);
+}
+
+void pgw__purge_direct_end(void)
+{
+	flush(&large.direct);
+	atomic_store(&large.claim, 0);
+	pgw__space_trim();
 }

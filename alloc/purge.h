@@ -25,4 +25,11 @@ size_t pgw__purge_lazy(uint64_t cutoff);
 /* Purge all that is pending or lazy, for good. */
 size_t pgw__purge_now(void);
 
+/* Memory from jemalloc that somebody waits to see purged: it is not pending on its way. begin: false
+ * if another thread has the large batch; then it goes to pgw__space_give as ever. end, by the same
+ * thread, purges what is left. add: 0 or -ENOMEM (it stays the caller's). */
+bool pgw__purge_direct_begin(void);
+int pgw__purge_direct_add(void *addr, size_t size);
+void pgw__purge_direct_end(void);
+
 #endif

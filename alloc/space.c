@@ -364,27 +364,65 @@ int pgw__space_give(void *addr, size_t size, struct pgw__space_view *v)
 
 /* ---- purging ---- */
 
+void pgw__space_batch_init(struct pgw__batch *b)
+{
+	RB_INIT(&b->extents);
+	b->n = 0;
+}
+
+/* Into flight. The lock is held. */
+static void launch(struct pgw__batch *b, struct pgw__extent *e)
+{
+	if (RB_INSERT(pgw__extent_addr_tree, &b->extents, e))
+		given_twice();
+	TAILQ_INSERT_TAIL(&pgw__space.in_flight, e, queue);
+	pgw__space.in_flight_bytes += e->len;
+	b->n++;
+}
+
+int pgw__space_give_to(struct pgw__batch *b, void *addr, size_t size)
+{
+	struct pgw__extent *e;
+
+	pgw__space_lock();
+	e = pgw__extent_new(&pgw__space.cache);
+	if (e) {
+		e->start = (uint64_t)addr;
+		e->len = size;
+		launch(b, e);
+		pgw__space.n.given++;
+		pgw__space.n.given_bytes += size;
+		pgw__space_set_held(pgw__space_held() - size);
+	}
+	pgw__space_unlock();
+	return e ? 0 : -ENOMEM;
+}
+
+void pgw__space_list(struct pgw__batch *b)
+{
+	struct pgw__extent *e;
+	size_t i = 0;
+
+	RB_FOREACH (e, pgw__extent_addr_tree, &b->extents) {
+		b->ranges[i++] = (struct pgw_range){ e->start, e->len };
+	}
+}
+
 size_t pgw__space_take(struct pgw__batch *b, uint64_t target, uint64_t cutoff)
 {
 	struct pgw__pool *from = &pgw__space.pool[b->from_lazy ? LAZY : PENDING];
 	struct pgw__extent *e;
-	size_t i = 0;
 
-	RB_INIT(&b->extents);
-	b->n = 0;
+	pgw__space_batch_init(b);
 	pgw__space_lock();
 	while (b->n < b->cap && (e = pgw__pool_oldest(from)) &&
 	       (from->bytes > target || e->stamp < cutoff)) {
 		pgw__pool_remove(from, e);
-		RB_INSERT(pgw__extent_addr_tree, &b->extents, e);
-		TAILQ_INSERT_TAIL(&pgw__space.in_flight, e, queue);
-		pgw__space.in_flight_bytes += e->len;
-		breathe(++b->n);
+		launch(b, e);
+		breathe(b->n);
 	}
 	pgw__space_unlock();
-	RB_FOREACH (e, pgw__extent_addr_tree, &b->extents) {
-		b->ranges[i++] = (struct pgw_range){ e->start, e->len };
-	}
+	pgw__space_list(b);
 	return b->n;
 }
 

@@ -83,6 +83,16 @@ struct pgw__batch {
 	struct pgw__extent_addr_tree extents;
 };
 
+/* Empty. */
+void pgw__space_batch_init(struct pgw__batch *b);
+
+/* Memory from jemalloc, straight into flight: it joins b, which has room for it (n < cap). Nobody can
+ * reuse it before pgw__space_put. 0 or -ENOMEM (it stays the caller's). */
+int pgw__space_give_to(struct pgw__batch *b, void *addr, size_t size);
+
+/* Fill b->ranges, in the order of addresses: for who has put the batch together himself. */
+void pgw__space_list(struct pgw__batch *b);
+
 /* Move pending (or lazy) ranges into flight, those first that were left alone longest: as long as
  * their bytes are above target, and all whose stamp is at most cutoff. Returns how many. */
 size_t pgw__space_take(struct pgw__batch *b, uint64_t target, uint64_t cutoff);

@@ -473,6 +473,34 @@ static void take_stops_at_target_and_cutoff(void **state)
 	assert_int_equal(stats().stale_ranges, 1);
 }
 
+/* More than fits in one batch, without being pending in between; and meanwhile a purge by somebody
+ * else, who does without the large batch. */
+static void purged_directly(void **state)
+{
+	enum { N = 1030 };
+	unsigned char *a = dirty(2 * N * PAGE), *b = dirty(PAGE);
+
+	(void)state;
+	assert_true(pgw__purge_direct_begin());
+	assert_false(pgw__purge_direct_begin());
+	for (size_t i = 0; i < N; i++)
+		assert_int_equal(pgw__purge_direct_add(a + 2 * i * PAGE, PAGE), 0);
+	assert_int_equal(stats().pending_bytes_peak, 0);
+	assert_int_equal(stats().in_flight_bytes, (N - 1024) * PAGE);
+	assert_int_equal(stats().purges, 1);
+	give(b, PAGE);
+	purge();
+	assert_int_equal(stats().purged_bytes, 1025 * PAGE);
+	pgw__purge_direct_end();
+	assert_int_equal(stats().in_flight_bytes, 0);
+	assert_int_equal(stats().purged_bytes, (N + 1) * PAGE);
+	for (size_t i = 0; i < 2 * N; i++)
+		assert_int_equal(a[i * PAGE], i % 2 ? 0xa5 : 0);
+	assert_true(pgw__purge_direct_begin());
+	pgw__purge_direct_end();
+	assert_int_equal(stats().purges, 3);
+}
+
 static void given_twice_aborts(void **state)
 {
 	unsigned char *a = dirty(4 * PAGE);
@@ -599,6 +627,7 @@ int main(void)
 		cmocka_unit_test_setup(unmap_fails, set_up),
 		cmocka_unit_test_setup(limit_follows_what_is_held, set_up),
 		cmocka_unit_test_setup(take_stops_at_target_and_cutoff, set_up),
+		cmocka_unit_test_setup(purged_directly, set_up),
 		cmocka_unit_test_setup(given_twice_aborts, set_up),
 		cmocka_unit_test_setup(child_has_nothing_in_flight, set_up),
 		cmocka_unit_test_setup(raw_child_of_a_locked_parent, set_up),
