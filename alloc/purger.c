@@ -30,8 +30,9 @@
 /* A process with threads that holds as much gets the thread before it frees: see purger.h. */
 #define SPAWN_HELD (UINT64_C(1) << 20)
 
-/* To look at all arenas takes some hundred ns. */
-#define CHECK_BYTES (UINT64_C(128) << 10)
+/* To look at all arenas takes some hundred instructions: every time after twice as much traffic. */
+#define CHECK_BYTES	(UINT64_C(128) << 10)
+#define CHECK_BYTES_MAX (UINT64_C(4) << 20)
 
 /* With traffic, but nothing unused, the thread looks as often. */
 #define LOOK_MS 1000
@@ -40,9 +41,10 @@
  * ns a page, which is less, but also a system call for a process that forks all the time. */
 #define FORK_BYTES (UINT64_C(256) << 10)
 
-/* The thread cannot keep up when this many times the limit is pending; then each thread that frees
- * helps with a batch. */
-#define HARD	       2
+/* The thread cannot keep up, or does not get a processor, when a quarter more than the limit is
+ * pending; then a thread that frees purges a batch. Of all that is pending, not of what is too much:
+ * that would be a batch of a few ranges. */
+#define HELP_SHARE     4
 #define HELP_RANGES    128
 #define STACK_BYTES    (64u << 10)
 #define RETRY_AFTER_MS 1000
@@ -53,6 +55,7 @@ static _Atomic uint64_t running; /* the generation the thread is (being) made in
 static _Atomic uint64_t wanted;	 /* the generation in which somebody asked for it; 0: not asked */
 static _Atomic uint64_t retry_ms;
 static _Atomic uint64_t traffic; /* bytes since the arenas were last looked at; no thread yet */
+static _Atomic uint64_t check_at = CHECK_BYTES; /* when to look next */
 static atomic_bool exiting;
 
 /* Has there been traffic since the thread last looked? RESTING: no, and it sleeps until there is. */
@@ -200,6 +203,7 @@ static void start(uint64_t generation)
 		PGW__ALLOC_COUNT(thread_fails, 1);
 	} else {
 		atomic_store(&wanted, 0);
+		atomic_store(&check_at, CHECK_BYTES); /* for a child */
 		PGW__ALLOC_COUNT(threads, 1);
 	}
 	errno = saved;
@@ -238,11 +242,16 @@ static bool worth_it(bool in_malloc)
 
 static bool asked_for(bool in_malloc, uint64_t bytes)
 {
+	uint64_t at;
+
 	if (atomic_load_explicit(&wanted, memory_order_relaxed) == pgw__space_generation())
 		return true;
-	if (atomic_fetch_add_explicit(&traffic, bytes, memory_order_relaxed) + bytes < CHECK_BYTES)
+	at = atomic_load_explicit(&check_at, memory_order_relaxed);
+	if (atomic_fetch_add_explicit(&traffic, bytes, memory_order_relaxed) + bytes < at)
 		return false;
 	atomic_store_explicit(&traffic, 0, memory_order_relaxed);
+	if (at < CHECK_BYTES_MAX)
+		atomic_store_explicit(&check_at, 2 * at, memory_order_relaxed);
 	return worth_it(in_malloc);
 }
 
@@ -275,8 +284,8 @@ void pgw__purger_notice(const struct pgw__space_view *v)
 	bool over = pgw__space_over(v);
 
 	if (pgw__purger_running()) {
-		if (v->pending_bytes / HARD > v->limit)
-			pgw__purge_inline(v->limit, 0, HELP_RANGES);
+		if (v->pending_bytes > v->limit + v->limit / HELP_SHARE)
+			pgw__purge_inline(0, 0, HELP_RANGES);
 		return;
 	}
 	if (over) {

@@ -21,7 +21,7 @@
  * child) the thread that frees purges, once what is pending is over the limit.
  *
  *   none ──(worth_it, safe point)──► running in this generation ──(fork)──► none
- *    └─(over the limit)─► purge inline  │  └──(over HARD limits)──► also purge inline
+ *    └─(over the limit)─► purge inline  │  └──(a quarter over) ───► also purge inline
  *                                       ▼
  *                    busy ◄──(something pending, or 64 KiB of traffic)── resting
  */

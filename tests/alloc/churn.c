@@ -2,7 +2,7 @@
  *
  * churn.c - threads that replace blocks of 4 to 96 KiB, and check every byte of each.
  *
- * usage: churn [-t threads] [-n operations a thread] [-b blocks a thread] [-q]
+ * usage: churn [-t threads] [-n operations a thread | -s seconds] [-b blocks a thread] [-q]
  *   -q  touch each page once, and do not check: for measurements, where filling blocks would be
  *       most of the time
  *
@@ -10,6 +10,7 @@
  */
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +21,10 @@
 #define MAX_BYTES (96 * 1024)
 
 static size_t threads = 2, operations = 100000, blocks = 1000;
+static double duration; /* seconds, if it is not 0 */
 static bool quick;
+static atomic_bool stop;
+static atomic_ulong done;
 
 struct block {
 	uint64_t *words;
@@ -72,16 +76,28 @@ static void *run(void *arg)
 	struct block *v = calloc(blocks, sizeof(*v));
 	uint64_t x = 88172645463325252ull + (uint64_t)(uintptr_t)arg * 2654435761u;
 	bool ok = v;
+	size_t i;
 
-	for (size_t i = 0; ok && i < operations; i++) {
+	for (i = 0; ok && (duration > 0 ? !atomic_load(&stop) : i < operations); i++) {
 		struct block *b = &v[next(&x) % blocks];
 
 		ok = release(b) && acquire(b, &x);
 	}
-	for (size_t i = 0; v && i < blocks; i++)
+	atomic_fetch_add(&done, i);
+	for (i = 0; v && i < blocks; i++)
 		ok &= release(&v[i]);
 	free(v);
 	return ok ? NULL : arg;
+}
+
+static void wait_for_the_end(void)
+{
+	struct timespec t = { (time_t)duration,
+		(long)((duration - (double)(time_t)duration) * 1e9) };
+
+	while (nanosleep(&t, &t))
+		continue;
+	atomic_store(&stop, true);
 }
 
 static bool join_all(pthread_t *t)
@@ -103,11 +119,13 @@ int main(int argc, char **argv)
 	double s;
 	int c;
 
-	while ((c = getopt(argc, argv, "t:n:b:q")) != -1) {
+	while ((c = getopt(argc, argv, "t:n:s:b:q")) != -1) {
 		if (c == 't')
 			threads = strtoul(optarg, NULL, 0);
 		else if (c == 'n')
 			operations = strtoul(optarg, NULL, 0);
+		else if (c == 's')
+			duration = strtod(optarg, NULL);
 		else if (c == 'b')
 			blocks = strtoul(optarg, NULL, 0);
 		else if (c == 'q')
@@ -121,12 +139,14 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < threads; i++)
 		if (pthread_create(&t[i], NULL, run, (void *)(i + 1)))
 			return 2;
+	if (duration > 0)
+		wait_for_the_end();
 	if (!join_all(t)) {
 		fprintf(stderr, "a block did not hold what was written to it, or there was none\n");
 		return 1;
 	}
 	clock_gettime(CLOCK_MONOTONIC, &b);
 	s = (double)(b.tv_sec - a.tv_sec) + (double)(b.tv_nsec - a.tv_nsec) / 1e9;
-	printf("%.0f\n", (double)(threads * operations) / s);
+	printf("%.0f\n", (double)atomic_load(&done) / s);
 	return 0;
 }
