@@ -195,16 +195,19 @@ void *__wrap_je_extent_alloc_mmap(void *addr, size_t size, size_t align, bool *z
 
 /* ---- safe points ---- */
 
+/* How often it happens. (elapsed says nothing: these events do not keep count.) */
+#define PEAK_EVENT_BYTES (UINT64_C(64) << 10)
+
 void __wrap_je_peak_alloc_event_handler(void *tsd, uint64_t elapsed)
 {
 	__real_je_peak_alloc_event_handler(tsd, elapsed);
-	pgw__purger_poll(true, elapsed);
+	pgw__purger_poll(true, PEAK_EVENT_BYTES);
 }
 
 void __wrap_je_peak_dalloc_event_handler(void *tsd, uint64_t elapsed)
 {
 	__real_je_peak_dalloc_event_handler(tsd, elapsed);
-	pgw__purger_poll(false, elapsed);
+	pgw__purger_poll(false, PEAK_EVENT_BYTES);
 }
 
 /* ---- on demand ---- */
