@@ -21,7 +21,7 @@
 
 /* One move for each size class up to PGW__GROWTH_MIN and 8 MiB, where jemalloc changes the arena, and
  * a few more: jemalloc alone makes 30 to 128 MiB. */
-#define MOVES_MAX 14
+#define MOVES_MAX 18
 
 static int wrong(const char *what)
 {
