@@ -8,7 +8,6 @@
  * back before it is told to be; for a malloc without mallctl there is nothing to measure (77).
  */
 #include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -35,6 +34,12 @@ static void *spin(void *arg)
 		atomic_fetch_add_explicit(&turns, 1, memory_order_relaxed);
 	}
 	return NULL;
+}
+
+static void fail(const char *what)
+{
+	perror(what);
+	exit(1);
 }
 
 static double seconds(clockid_t id)
@@ -64,29 +69,27 @@ int main(int argc, char **argv)
 		return 77;
 	}
 	if (!v || !own)
-		return 1;
+		fail("memory");
 	for (size_t i = 0; i < 2 * n; i++) {
 		v[i] = malloc(PIECE);
 		if (!v[i])
-			return 1;
+			fail("memory");
 		*v[i] = 1;
 	}
 	fd = tlbcount_open(&why);
 	if (pthread_create(&t, NULL, spin, own))
-		return 1;
+		fail("a thread");
 	while (!atomic_load(&turns))
 		continue;
 	if (pthread_getcpuclockid(t, &spinner))
-		return 1;
+		fail("the thread's clock");
 	for (size_t i = 0; i < n; i++)
 		free(v[2 * i]); /* what is between stays */
 	flushes = fd >= 0 ? tlbcount_read(fd) : 0;
 	s = seconds(CLOCK_MONOTONIC);
 	cpu = seconds(CLOCK_PROCESS_CPUTIME_ID) - seconds(spinner);
-	if (ctl("arena.4096.purge", NULL, NULL, NULL, 0)) {
-		fprintf(stderr, "mallctl: purge failed\n");
-		return 1;
-	}
+	if (ctl("arena.4096.purge", NULL, NULL, NULL, 0))
+		fail("mallctl arena.4096.purge");
 	s = seconds(CLOCK_MONOTONIC) - s;
 	cpu = seconds(CLOCK_PROCESS_CPUTIME_ID) - seconds(spinner) - cpu;
 	flushes = fd >= 0 ? tlbcount_read(fd) - flushes : 0;
