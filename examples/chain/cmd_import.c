@@ -28,7 +28,8 @@ static void print_commits(struct out *o, const char *name, const struct import_c
 	out_close(o, '}');
 }
 
-/* Bytes that this process has caused to be written to storage; 0 where the kernel does not say. */
+/* Bytes that this process has handed to write calls; 0 where the kernel does not say. Not write_bytes,
+ * the next line there: of a large folio that counts all for a page. */
 static uint64_t written_bytes(void)
 {
 	uint64_t n = 0;
@@ -38,8 +39,8 @@ static uint64_t written_bytes(void)
 	if (!f)
 		return 0;
 	while (fgets(line, sizeof(line), f))
-		if (strncmp(line, "write_bytes: ", 13) == 0)
-			n = strtoull(line + 13, NULL, 10);
+		if (strncmp(line, "wchar: ", 7) == 0)
+			n = strtoull(line + 7, NULL, 10);
 	fclose(f);
 	return n;
 }
