@@ -36,7 +36,7 @@ static void *spin(void *arg)
 	return NULL;
 }
 
-static void fail(const char *what)
+_Noreturn static void fail(const char *what)
 {
 	perror(what);
 	exit(1);
@@ -66,7 +66,7 @@ int main(int argc, char **argv)
 
 	if (!ctl) {
 		fprintf(stderr, "this malloc has no mallctl\n");
-		return 77;
+		exit(77);
 	}
 	if (!v || !own)
 		fail("memory");
@@ -99,5 +99,7 @@ int main(int argc, char **argv)
 	if (fd >= 0)
 		printf(", \"flushes\": %llu", (unsigned long long)flushes);
 	puts("}");
+	free(own);
+	free(v);
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * stress.c [OPERATIONS] - threads that allocate in every way there is, from a byte to 32 MiB, resize,
+ * stress.c [OPERATIONS [THREADS [SEED]]] - threads that allocate in every way there is, from a byte to 32 MiB, resize,
  * free what other threads allocated, purge and fork; every byte is checked. Which ways through the
  * library are taken depends on PAGEWISE_ALLOC and MALLOC_CONF; tests/alloc/meson.build has a list.
  */
@@ -17,8 +17,8 @@
 
 #include <pagewise/alloc.h>
 
-#define THREADS 3
-#define SLOTS	200
+#define THREADS_MAX 64
+#define SLOTS	    200
 
 struct block {
 	unsigned char *p;
@@ -27,6 +27,8 @@ struct block {
 };
 
 static long operations = 20000;
+static uint64_t seed;
+static atomic_ullong checked; /* bytes */
 static struct block shared[SLOTS];
 static pthread_mutex_t shared_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -49,6 +51,7 @@ static void check(const struct block *b, size_t n)
 	for (size_t i = 0; i < n; i++)
 		if (b->p[i] != b->value)
 			die("not what was written", b);
+	atomic_fetch_add_explicit(&checked, n, memory_order_relaxed);
 }
 
 static void fill(struct block *b, uint64_t *x)
@@ -147,7 +150,7 @@ static void in_child(uint64_t *x)
 static void *run(void *arg)
 {
 	struct block v[SLOTS] = { { NULL, 0, 0 } };
-	uint64_t x = 0x9e3779b97f4a7c15u * ((uintptr_t)arg + 1);
+	uint64_t x = 0x9e3779b97f4a7c15u * ((uintptr_t)arg + 1 + 1000 * seed);
 
 	for (long i = 0; i < operations; i++) {
 		struct block *b = &v[next(&x) % SLOTS];
@@ -173,23 +176,29 @@ static void *run(void *arg)
 
 int main(int argc, char **argv)
 {
-	pthread_t t[THREADS];
+	uintptr_t threads = argc > 2 ? strtoul(argv[2], NULL, 0) : 3;
+	pthread_t t[THREADS_MAX];
 	struct pgw_alloc_stats s;
 
 	if (argc > 1)
 		operations = atol(argv[1]);
-	for (uintptr_t i = 0; i < THREADS; i++)
+	if (argc > 3)
+		seed = strtoull(argv[3], NULL, 0);
+	if (!threads || threads > THREADS_MAX)
+		return 2;
+	for (uintptr_t i = 0; i < threads; i++)
 		if (pthread_create(&t[i], NULL, run, (void *)i))
 			return 1;
-	for (int i = 0; i < THREADS; i++)
+	for (uintptr_t i = 0; i < threads; i++)
 		pthread_join(t[i], NULL);
 	for (int i = 0; i < SLOTS; i++)
 		if (shared[i].p)
 			release(&shared[i]);
 	pgw_alloc_stats_get(&s);
-	printf("pending %lu, stale %lu, clean %lu, fresh %lu hits; %lu ranges in %lu purges "
+	printf("%llu bytes checked; pending %lu, stale %lu, clean %lu, fresh %lu hits; %lu ranges "
+	       "in %lu purges "
 	       "(%lu inline); %lu unmaps; %lu threads\n",
-	    s.pending_hits, s.stale_hits, s.clean_hits, s.fresh_hits, s.purged_ranges, s.purges,
-	    s.inline_purges, s.unmaps, s.threads);
+	    atomic_load(&checked), s.pending_hits, s.stale_hits, s.clean_hits, s.fresh_hits,
+	    s.purged_ranges, s.purges, s.inline_purges, s.unmaps, s.threads);
 	return 0;
 }
