@@ -10,9 +10,14 @@
  * child that it made would copy for nothing, and more than half of what a malloc costs there. The
  * child is a copy of a process at rest; what it must know, that it is a child, the kernel tells it
  * (forkmark.h).
+ *
+ * The same is true if the purger is the only other thread, and sleeps: it holds no lock then, and gets
+ * none without ours. libc does not know who its threads are; the kernel knows how many.
  */
+#include <errno.h>
 #include <pthread.h>
 #include <sys/single_threaded.h>
+#include <sys/stat.h>
 
 #include "forkmark.h"
 #include "jemalloc_private.h"
@@ -21,13 +26,38 @@
 
 static void (*je_prepare)(void), (*je_parent)(void), (*je_child)(void);
 
+/* Of the fork under way. Written only where they change: a page that is written is copied. */
+static bool purger_sleeps; /* it is the only other thread, and our lock is held */
+static bool libc_alone;	   /* libc knows of no other thread */
+
+static void set(bool *flag, bool value)
+{
+	if (*flag != value)
+		*flag = value;
+}
+
+/* 0 if it is not known. A folder has a link for itself, one from above, and one for each in it. */
+static unsigned long threads(void)
+{
+	struct stat s;
+	int saved = errno, err = stat("/proc/self/task", &s);
+
+	errno = saved;
+	return err || s.st_nlink < 3 ? 0 : s.st_nlink - 2;
+}
+
 static void before_fork(void)
 {
-	bool alone = __libc_single_threaded;
+	unsigned long n;
 
-	pgw__space_fork_alone(alone);
-	pgw__purger_before_fork(alone);
-	if (alone)
+	set(&libc_alone, __libc_single_threaded);
+	n = libc_alone ? 1 : threads();
+	pgw__space_fork_alone(n == 1);
+	pgw__purger_before_fork(n == 1);
+	if (n == 1)
+		return;
+	purger_sleeps = n == 2 && pgw__purger_running() && pgw__space_fork_prepare_asleep();
+	if (purger_sleeps)
 		return;
 	je_prepare();
 	pgw__space_fork_prepare();
@@ -38,18 +68,19 @@ static void in_parent(void)
 	if (pgw__space_is_fork_alone())
 		return;
 	pgw__space_fork_parent();
-	je_parent();
+	if (!purger_sleeps)
+		je_parent();
 }
 
 static void in_child(void)
 {
-	/* Another prepare handler, after ours, may have made a thread. Then locks are made new here
-	 * that were not taken in before_fork, which does no harm. */
-	bool alone = pgw__space_is_fork_alone() && __libc_single_threaded;
+	bool alone = pgw__space_is_fork_alone();
 
 	if (!alone || !pgw__forkmark_by_kernel())
 		pgw__space_fork_child();
-	if (!alone)
+	/* A prepare handler that runs after ours may make a thread. Then locks are made new here that
+	 * were not taken, which does no harm. */
+	if (alone ? libc_alone && !__libc_single_threaded : !purger_sleeps)
 		je_child();
 }
 

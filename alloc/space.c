@@ -135,6 +135,15 @@ uint64_t pgw__space_pending_alone(void)
 	return pgw__space.pool[PENDING].bytes;
 }
 
+bool pgw__space_fork_prepare_asleep(void)
+{
+	pgw__space_lock();
+	if (pgw__space.sleeper != AWAKE)
+		return true;
+	pgw__space_unlock();
+	return false;
+}
+
 void pgw__space_fork_prepare(void)
 {
 	pgw__space_lock();

@@ -130,7 +130,9 @@ bool pgw__space_is_fork_alone(void);
 /* What is pending, without the lock: for a process of one thread. */
 uint64_t pgw__space_pending_alone(void);
 
-/* With threads: prepare takes the lock; one of the others follows. */
+/* With threads: prepare takes the lock; one of the others follows. prepare_asleep takes it only if the
+ * purger sleeps (false: it does not), which it goes on doing until the lock is released. */
+bool pgw__space_fork_prepare_asleep(void);
 void pgw__space_fork_prepare(void);
 void pgw__space_fork_parent(void);
 void pgw__space_fork_child(void);

@@ -211,7 +211,7 @@ static void *wait_for_byte(void *arg)
  * allocate, fork, make threads and purge. */
 static int fork_alone(void)
 {
-	long alone, threaded;
+	long alone, asleep, threaded;
 	int fds[2];
 	pthread_t t;
 	pid_t pid;
@@ -234,14 +234,30 @@ static int fork_alone(void)
 	if (wait_for(pid))
 		return wrong("a child");
 	alone = faults_of_forks();
+	if (!memory_works(500, 3) || stats().threads != 1)
+		return wrong("no purger");
+	asleep = faults_of_forks();
+	for (int i = 0; i < 20; i++) {
+		pid = fork();
+		if (pid == 0) {
+			alarm(60);
+			_exit(!memory_works(300, (uint64_t)i) || stats().threads != 1 ||
+			      wait_for(fork()) > 0);
+		}
+		if (wait_for(pid) || !memory_works(20, (uint64_t)i))
+			return wrong("a child of a process with a purger");
+	}
 	if (pipe(fds) || pthread_create(&t, NULL, wait_for_byte, &fds[0]))
 		return wrong("no thread");
 	threaded = faults_of_forks();
 	if (write(fds[1], "", 1) != 1 || pthread_join(t, &bad) || bad)
 		return wrong("the thread");
-	printf("faults of 50 forks: %ld alone, %ld with another thread\n", alone, threaded);
+	printf("faults of 50 forks: %ld alone, %ld with a purger, %ld with another thread\n", alone,
+	    asleep, threaded);
 	if (alone < 0 || threaded < alone + 50 * 10)
 		return wrong("a process of one thread takes locks to fork");
+	if (asleep < 0 || threaded < asleep + 50 * 5)
+		return wrong("with a purger that sleeps, locks are taken to fork");
 	return memory_works(500, 2) ? 0 : wrong("memory");
 }
 
