@@ -26,6 +26,7 @@ struct pgw__waiter {
 	struct pgw__waiter *next;
 	uint64_t txnid;
 	bool queued;
+	_Atomic bool woken; /* before the semaphore says so; sanitizers do not know sem_clockwait */
 	sem_t wake;
 };
 
@@ -98,7 +99,8 @@ void pgw__checkpoint_run(struct pgw__checkpointer *c);
  * CLOCK_MONOTONIC ns, or 0. 0; -ETIMEDOUT; -errno: the environment has failed. */
 int pgw__group_wait(struct pgw__checkpointer *c, uint64_t txnid, uint64_t deadline);
 
-/* Wake those who need not wait any more, and one to run the next checkpoint. The lock is held. */
+/* Wake those who need not wait any more, and one to run the next checkpoint. The lock is held, and let
+ * go of meanwhile. */
 void pgw__group_wake(struct pgw__checkpointer *c);
 
 /* Keep checkpoints from running (the map is about to move), and let them again. */

@@ -33,26 +33,45 @@ static void dequeue(struct pgw__checkpointer *c, struct pgw__waiter *w)
 	w->queued = false;
 }
 
-static void wake(struct pgw__checkpointer *c, struct pgw__waiter *w)
+static void move(struct pgw__checkpointer *c, struct pgw__waiter *w, struct pgw__waiter **list)
 {
 	dequeue(c, w);
-	sem_post(&w->wake);
+	w->next = *list;
+	*list = w;
+}
+
+/* A waiter is gone as soon as it has been woken. */
+static void wake_all(struct pgw__waiter *list)
+{
+	while (list) {
+		struct pgw__waiter *w = list;
+
+		list = w->next;
+		atomic_store_explicit(&w->woken, true, memory_order_release);
+		sem_post(&w->wake);
+	}
 }
 
 void pgw__group_wake(struct pgw__checkpointer *c)
 {
 	uint64_t durable = atomic_load(&c->durable);
-	struct pgw__waiter *w, *next;
+	struct pgw__waiter *w, *next, *list = NULL;
 
 	for (w = c->waiters; w; w = next) {
 		next = w->next;
 		if (c->failed || w->txnid <= durable)
-			wake(c, w);
+			move(c, w, &list);
 	}
 	if (!c->busy && c->waiters)
-		wake(c, c->waiters);
+		move(c, c->waiters, &list);
 	if (!c->busy && c->thread_started)
 		pthread_cond_signal(&c->work); /* it rests while others run a checkpoint */
+	if (!list)
+		return;
+	/* With the lock held, each of them and each writer would run into it. */
+	pthread_mutex_unlock(&c->lock);
+	wake_all(list);
+	pthread_mutex_lock(&c->lock);
 }
 
 /* False: the deadline has passed. */
@@ -65,10 +84,26 @@ static bool sleep_until(struct pgw__waiter *w, uint64_t deadline)
 	do
 		rc = deadline ? sem_clockwait(&w->wake, CLOCK_MONOTONIC, &t) : sem_wait(&w->wake);
 	while (rc && errno == EINTR);
-	return !rc;
+	return !rc && atomic_load_explicit(&w->woken, memory_order_acquire);
 }
 
-/* Wait to be woken. The lock is held on entry and return. */
+/* The deadline of w has passed. True: it has been taken from the queue to be woken meanwhile. */
+static bool give_up(struct pgw__checkpointer *c, struct pgw__waiter *w)
+{
+	bool queued;
+
+	pthread_mutex_lock(&c->lock);
+	queued = w->queued;
+	if (queued)
+		dequeue(c, w);
+	pthread_mutex_unlock(&c->lock);
+	if (!queued)
+		(void)sleep_until(w, 0); /* who took it still refers to it, for a moment */
+	return !queued;
+}
+
+/* Wait to be woken. The lock is held on entry, and not on return: most who are woken need nothing more
+ * of it. False: the deadline has passed. */
 static bool queue_up(struct pgw__checkpointer *c, uint64_t txnid, uint64_t deadline)
 {
 	struct pgw__waiter w = { .txnid = txnid };
@@ -77,12 +112,8 @@ static bool queue_up(struct pgw__checkpointer *c, uint64_t txnid, uint64_t deadl
 	sem_init(&w.wake, 0, 0);
 	enqueue(c, &w);
 	pthread_mutex_unlock(&c->lock);
-	woken = sleep_until(&w, deadline);
-	pthread_mutex_lock(&c->lock);
-	if (!woken && w.queued)
-		dequeue(c, &w);
-	else if (!woken)
-		woken = true; /* at the last moment; and it may have been to run a checkpoint */
+	/* Woken at the last moment is woken: it may have been to run a checkpoint. */
+	woken = sleep_until(&w, deadline) || give_up(c, &w);
 	sem_destroy(&w.wake);
 	return woken;
 }
@@ -107,10 +138,14 @@ int pgw__group_wait(struct pgw__checkpointer *c, uint64_t txnid, uint64_t deadli
 			rc = -EINVAL; /* nobody has committed it */
 			break;
 		}
-		if (c->busy)
-			in_time = queue_up(c, txnid, deadline);
-		else
+		if (!c->busy) {
 			pgw__checkpoint_run(c);
+			continue;
+		}
+		in_time = queue_up(c, txnid, deadline);
+		if (atomic_load(&c->durable) >= txnid)
+			return 0;
+		pthread_mutex_lock(&c->lock);
 	}
 	pthread_mutex_unlock(&c->lock);
 	return rc;
@@ -119,8 +154,10 @@ int pgw__group_wait(struct pgw__checkpointer *c, uint64_t txnid, uint64_t deadli
 void pgw__group_pause(struct pgw__checkpointer *c)
 {
 	pthread_mutex_lock(&c->lock);
-	while (c->busy)
+	while (c->busy) {
 		(void)queue_up(c, UINT64_MAX, 0);
+		pthread_mutex_lock(&c->lock);
+	}
 	c->busy = true;
 	pthread_mutex_unlock(&c->lock);
 }
