@@ -13,6 +13,7 @@
  *                  to change a default (retain) so that the user's own settings still win.
  *   peak_*_event   run about every 64 KiB a thread allocates or frees, when that thread holds no
  *                  lock of jemalloc and is not inside it: where a thread may be made (purger.h).
+ *                  Since 5.3.1 they are entries of tables, which are changed instead.
  *   extent_alloc_mmap  maps jemalloc's metadata, which does not go through the hooks: where address
  *                  space is limited it must be able to have what we keep.
  *   arena_decay, ctl_by*  somebody asks mallctl for everything to be given back (arena.<i>.purge,
@@ -119,6 +120,66 @@ static extent_hooks_t our_hooks = {
 	.merge = hook_merge,
 };
 
+/* ---- safe points ---- */
+
+/* How often it happens. (elapsed says nothing: these events do not keep count.) */
+#define PEAK_EVENT_BYTES (UINT64_C(64) << 10)
+
+#if JEMALLOC_VERSION_BUGFIX == 0
+
+void __wrap_je_peak_alloc_event_handler(void *tsd, uint64_t elapsed)
+{
+	__real_je_peak_alloc_event_handler(tsd, elapsed);
+	pgw__purger_poll(true, PEAK_EVENT_BYTES);
+}
+
+void __wrap_je_peak_dalloc_event_handler(void *tsd, uint64_t elapsed)
+{
+	__real_je_peak_dalloc_event_handler(tsd, elapsed);
+	pgw__purger_poll(false, PEAK_EVENT_BYTES);
+}
+
+static void safe_points_install(void)
+{
+}
+
+#else
+
+static struct je_te_base_cb on_malloc, on_free;
+
+static void malloc_event(void *tsd)
+{
+	je_peak_te_handler.event_handler(tsd);
+	pgw__purger_poll(true, PEAK_EVENT_BYTES);
+}
+
+static void free_event(void *tsd)
+{
+	je_peak_te_handler.event_handler(tsd);
+	pgw__purger_poll(false, PEAK_EVENT_BYTES);
+}
+
+/* The same event, at the same times, with ours behind it. A jemalloc that is configured without
+ * statistics has no such event: then no thread is made, and whoever frees purges. */
+static void safe_point_install(
+    struct je_te_base_cb **table, size_t n, struct je_te_base_cb *ours, void (*handler)(void *tsd))
+{
+	*ours = je_peak_te_handler;
+	ours->event_handler = handler;
+	for (size_t i = 0; i < n; i++) {
+		if (table[i] == &je_peak_te_handler)
+			table[i] = ours;
+	}
+}
+
+static void safe_points_install(void)
+{
+	safe_point_install(je_te_alloc_handlers, PGW_TE_ALLOC_HANDLERS, &on_malloc, malloc_event);
+	safe_point_install(je_te_dalloc_handlers, PGW_TE_DALLOC_HANDLERS, &on_free, free_event);
+}
+
+#endif
+
 /* ---- installing them ---- */
 
 /* retain:true makes jemalloc keep what it purges, and grow what it keeps by ever larger steps. Both
@@ -179,6 +240,7 @@ void __wrap_je_sc_boot(void *data)
 	pgw__space_mapped = je_pages_set_thp_state;
 	pgw__space_in_child = pgw__decay_in_child;
 	pgw__purger_upstream = &pgw__decay_upstream;
+	safe_points_install();
 	__real_je_sc_boot(data);
 }
 
@@ -191,23 +253,6 @@ void *__wrap_je_extent_alloc_mmap(void *addr, size_t size, size_t align, bool *z
 	if (!p && !addr && hooks_wanted() && pgw__space_reclaim())
 		p = __real_je_extent_alloc_mmap(addr, size, align, zero, commit);
 	return p;
-}
-
-/* ---- safe points ---- */
-
-/* How often it happens. (elapsed says nothing: these events do not keep count.) */
-#define PEAK_EVENT_BYTES (UINT64_C(64) << 10)
-
-void __wrap_je_peak_alloc_event_handler(void *tsd, uint64_t elapsed)
-{
-	__real_je_peak_alloc_event_handler(tsd, elapsed);
-	pgw__purger_poll(true, PEAK_EVENT_BYTES);
-}
-
-void __wrap_je_peak_dalloc_event_handler(void *tsd, uint64_t elapsed)
-{
-	__real_je_peak_dalloc_event_handler(tsd, elapsed);
-	pgw__purger_poll(false, PEAK_EVENT_BYTES);
 }
 
 /* ---- on demand ---- */

@@ -3,8 +3,8 @@
  * jemalloc_private.h - what this library uses of jemalloc that jemalloc/jemalloc.h does not
  * declare.
  *
- * All of it is as in 5.3.0; meson.build refuses other versions, and checks that the archive has
- * every one of these symbols. Types are opaque here but for one whose two members we set.
+ * All of it is as in 5.3.0 and 5.3.1; meson.build refuses other versions, and checks that the
+ * archive has every one of these symbols. Types are opaque here but for those whose members we set.
  */
 #ifndef PGW_ALLOC_JEMALLOC_PRIVATE_H
 #define PGW_ALLOC_JEMALLOC_PRIVATE_H
@@ -61,8 +61,25 @@ WRAP(int, je_ctl_bymib, void *tsd, const size_t *mib, size_t miblen, void *oldp,
     void *newp, size_t newlen);
 WRAP(void *, je_extent_alloc_mmap, void *addr, size_t size, size_t align, bool *zero, bool *commit);
 WRAP(void, je_sc_boot, void *data);
+WRAP(int, pthread_atfork, void (*prepare)(void), void (*parent)(void), void (*child)(void));
+
+#if JEMALLOC_VERSION_BUGFIX == 0
 WRAP(void, je_peak_alloc_event_handler, void *tsd, uint64_t elapsed);
 WRAP(void, je_peak_dalloc_event_handler, void *tsd, uint64_t elapsed);
-WRAP(int, pthread_atfork, void (*prepare)(void), void (*parent)(void), void (*child)(void));
+#else
+/* te_base_cb_t (thread_event_registry.h): an event of a thread's, and when it is due. */
+struct je_te_base_cb {
+	int (*enabled)(void);
+	uint64_t (*new_event_wait)(void *tsd);
+	uint64_t (*postponed_event_wait)(void *tsd);
+	void (*event_handler)(void *tsd);
+};
+
+/* The tables of events, not constant; the one that counts peaks is in both. The sizes are read off
+ * the archive by meson.build: they depend on how jemalloc was configured. */
+extern struct je_te_base_cb je_peak_te_handler;
+extern struct je_te_base_cb *je_te_alloc_handlers[PGW_TE_ALLOC_HANDLERS];
+extern struct je_te_base_cb *je_te_dalloc_handlers[PGW_TE_DALLOC_HANDLERS];
+#endif
 
 #endif

@@ -183,7 +183,7 @@ static const char *pagemap_scan(void)
 	return answer;
 }
 
-static const char *mseal(void)
+static const char *mseal_answer(void) /* glibc 2.40 declares mseal */
 {
 	unsigned char *p = scratch(1);
 
@@ -219,7 +219,7 @@ int main(void)
 	put("", "ranges_0_dontneed", ranges(pidfd, 0, 4));
 	put("", "cachestat", cachestat());
 	put("", "pagemap_scan", pagemap_scan());
-	put("", "mseal", mseal());
+	put("", "mseal", mseal_answer());
 	printf("\n\t}\n}\n");
 	return 0;
 }
