@@ -1,0 +1,74 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# slapd on back_mdb: 600 entries added, changed and searched over four connections at once.
+# packages: slapd ldap-utils
+# shellcheck source=tests/preload/lib.sh
+. "$(dirname "$0")/../preload/lib.sh"
+export PATH=$PATH:/usr/sbin
+need slapd ldapmodify ldapsearch
+
+entries() {
+    local i
+    for ((i = $1; i < $2; i++)); do
+        printf 'dn: cn=user%d,dc=test\nchangetype: add\nobjectClass: person\nsn: name%d\ndescription: %s\n\n' \
+            "$i" $((i % 20)) "$(seq -s. $((i % 150)) $((i % 150 + 100)))"
+        printf 'dn: cn=user%d,dc=test\nchangetype: modify\nadd: description\ndescription: second %d\n\n' "$i" "$i"
+    done
+}
+for i in 0 1 2 3; do
+    entries $((i * 150)) $((i * 150 + 150)) >"$tmp/$i.ldif"
+done
+
+ldap() {
+    "ldap$1" -x -H "$url" -D cn=admin,dc=test -w secret "${@:2}"
+}
+
+answers() {
+    ldap search -s base -b ''
+}
+
+serve() {
+    local dir=$1 server i pids=()
+    shift
+    mkdir -p "$dir/db"
+    printf -v url 'ldapi://%s' "${dir//\//%2F}%2Fsock"
+    cat >"$dir/conf" <<END
+include /etc/ldap/schema/core.schema
+modulepath /usr/lib/ldap
+moduleload back_mdb
+pidfile $dir/pid
+database mdb
+suffix "dc=test"
+rootdn "cn=admin,dc=test"
+rootpw secret
+directory $dir/db
+maxsize 268435456
+dbnosync
+index objectClass,sn eq
+END
+    background env "$@" slapd -d 0 -h "$url" -f "$dir/conf" 2>"$dir/log"
+    server=$pid
+    wait_for 20 answers || fail "slapd does not answer: $(tail -n 3 "$dir/log")"
+    if [ $# -gt 0 ]; then
+        process_has_it "$server" || fail "slapd runs without the library"
+    fi
+    printf 'dn: dc=test\nobjectClass: organization\nobjectClass: dcObject\ndc: test\no: test\n' | ldap add >"$dir/out" 2>&1
+    for i in 0 1 2 3; do
+        { ldap modify <"$tmp/$i.ldif" && ldap search -b dc=test "(sn=name$i)"; } >"$dir/out.$i" 2>&1 &
+        pids+=($!)
+    done
+    for i in "${pids[@]}"; do
+        wait "$i" || fail "a client failed: $(tail -n 2 "$dir"/out.?)"
+    done
+    ldap search -LLL -o ldif-wrap=no -b dc=test '(objectClass=person)' '*' | awk -v RS= '{ print | "sort" }'
+    finish "$server" || fail "slapd ended with code $?"
+}
+
+serve "$tmp/plain" >"$tmp/expected"
+[ -s "$tmp/expected" ] || fail "nothing was found without the library"
+n=0
+for setting in "${settings[@]}"; do
+    n=$((n + 1))
+    serve "$tmp/with.$n" LD_PRELOAD="$preload" MALLOC_CONF="$setting" >"$tmp/got"
+    cmp "$tmp/expected" "$tmp/got" >&2 || fail "other results, MALLOC_CONF='$setting'"
+done

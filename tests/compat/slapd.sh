@@ -1,0 +1,134 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# OpenLDAP's slapd on back_mdb: as it is, with MDB_WRITEMAP, and with MDB_NOSYNC, which is served as
+# relaxed here. back_mdb carries an LMDB and calls it by symbols that a preload answers; at start it
+# compares versions and takes none older than its own. The library says honestly which LMDB is inside, so
+# where that is an older one (Debian 12 and 13) slapd does not start, and only this is tested.
+# packages: slapd ldap-utils
+# shellcheck source=tests/compat/lib.sh
+. "$(dirname "$0")/lib.sh"
+need slapd slapcat ldapadd
+program slapd "$(find /usr/lib/ldap -name 'back_mdb.so' 2>/dev/null | head -n 1)"
+records=150
+
+configure() {
+    mkdir -p "$dir/db"
+    cat >"$dir/slapd.conf" <<END
+include /etc/ldap/schema/core.schema
+modulepath /usr/lib/ldap
+moduleload back_mdb
+pidfile $dir/pid
+database mdb
+suffix "dc=test"
+rootdn "cn=admin,dc=test"
+rootpw secret
+directory $dir/db
+maxsize 268435456
+index objectClass,sn eq
+$1
+END
+}
+
+socket() {
+    printf 'ldapi://%s' "${dir//\//%2F}%2Fsock"
+}
+
+ldap() {
+    "ldap$1" -x -H "$(socket)" -D cn=admin,dc=test -w secret "${@:2}"
+}
+
+answers() {
+    ldap search -s base -b ''
+}
+
+serve() {
+    background "$@" slapd -d 0 -h "$(socket)" -f "$dir/slapd.conf" 2>>"$dir/log"
+    wait_for 20 answers || fail "slapd does not answer: $(tail -n 5 "$dir/log")"
+}
+
+entries() {
+    local i
+    for ((i = $1; i <= $2; i++)); do
+        printf 'dn: cn=user%d,dc=test\nchangetype: add\nobjectClass: person\nsn: name%d\ndescription: %s\n\n' \
+            "$i" $((i % 20)) "$(seq -s. "$i")"
+        printf 'dn: dc=test\nchangetype: modify\nreplace: o\no: newest %d\n\n' "$i"
+    done
+}
+
+# load FROM TO: an add and a modify each, ten records an ldapmodify.
+load() {
+    local i
+    for ((i = $1; i <= $2; i += 10)); do
+        entries "$i" $((i + 9 < $2 ? i + 9 : $2)) | ldap modify >"$tmp/out" 2>&1 || return 1
+        ack $((i + 9 < $2 ? i + 9 : $2))
+    done
+}
+
+base() {
+    printf 'dn: dc=test\nobjectClass: organization\nobjectClass: dcObject\ndc: test\no: newest 0\n' |
+        ldap add >"$tmp/out" 2>&1
+}
+
+tree() {
+    ldap search -LLL -o ldif-wrap=no -b dc=test '(objectClass=*)' '*'
+}
+
+version_of_lmdb() {
+    python3 -c 'import ctypes, sys
+f = ctypes.CDLL(sys.argv[1]).mdb_version
+parts = [ctypes.c_int() for _ in range(3)]
+f(*map(ctypes.byref, parts))
+print(".".join(str(p.value) for p in parts))' "$library"
+}
+
+inside=$(version_of_lmdb)
+dir=$tmp/version
+configure ""
+slaptest -u -f "$dir/slapd.conf" >"$dir/log" 2>&1 || fail "slapd, without the library: $(cat "$dir/log")"
+if ! "${with[@]}" slaptest -u -f "$dir/slapd.conf" >"$dir/log" 2>&1; then
+    wanted=$(sed -n "s/.*version mismatch: expected LMDB \([0-9.]*\):.*got LMDB $inside:.*/\1/p" "$dir/log")
+    [ -n "$wanted" ] || fail "slapd: $(cat "$dir/log")"
+    [ "$(printf '%s\n%s\n' "$inside" "$wanted" | sort -V | tail -n 1)" = "$wanted" ] ||
+        fail "slapd wants LMDB $wanted and refuses $inside"
+    fact refused "back_mdb wants LMDB $wanted or later; the library has $inside inside, says so, and slapd does not start"
+    skip "slapd wants LMDB $wanted or later and refuses the library, which has $inside inside"
+fi
+
+for how in plain writemap nosync; do
+    case $how in
+    plain) options= ;;
+    *) options="envflags $how" ;;
+    esac
+    dir=$tmp/without.$how
+    configure "$options"
+    serve env
+    base || fail "the base could not be added, without the library: $(cat "$tmp/out")"
+    load 1 $records || fail "load, without the library, $how: $(cat "$tmp/out")"
+    tree >"$tmp/expected"
+    finish "$pid"
+    rm "$tmp/acked"
+
+    dir=$tmp/with.$how
+    configure "$options"
+    asked=$mode
+    if [ $how = nosync ]; then
+        mode=relaxed
+        preload "$library"
+        with+=(PAGEWISE_STORE=nosync:relaxed)
+    fi
+    serve "${with[@]}"
+    base || fail "the base could not be added, $how: $(cat "$tmp/out")"
+    crash_at 50 "$pid" load 1 $records
+    serve "${with[@]}"
+    tree | sed -n 's/^cn: user\([0-9]*\)$/\1/p' >"$tmp/there"
+    survived <"$tmp/there"
+    load $((last + 1)) $records || fail "load, after the kill, $how: $(cat "$tmp/out")"
+    tree >"$tmp/got"
+    finish "$pid"
+    same "$tmp/expected" "$tmp/got" "what ldapsearch finds, $how"
+    judge "$dir/db"
+    mode=$asked
+    preload "$library"
+done
+fact ran "$records adds and modifies each, as it is, with writemap, with nosync as relaxed, killed after $last; LMDB $inside"
+used 100
