@@ -441,7 +441,7 @@ static void limit_follows_what_is_held(void **state)
 	assert_true(pgw__space_over(&v));
 	b = dirty(100 * MIB);
 	v = pgw__space_look();
-	assert_true(v.limit >= 2 * MIB && v.limit <= 3 * MIB + PAGE);
+	assert_in_range(v.limit, 2 * MIB, 3 * MIB + PAGE);
 	assert_false(pgw__space_over(&v));
 	give(b, 100 * MIB);
 }

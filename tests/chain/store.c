@@ -307,7 +307,7 @@ static void map_full(void **state)
 	assert_error(chain_import(&db, &b, &how, &r, &err), &err, CHAIN_SYSTEM, "--map-size");
 	chain_db_close(&db);
 	height = r.height;
-	assert_true(height >= 10 && height <= 1199);
+	assert_in_range(height, 10, 1199);
 	assert_int_equal(height % 10, 0);
 	assert_int_equal(r.bulk.n, height / 10);
 	verify_store(dir, height);

@@ -25,7 +25,7 @@ static void assert_refused(const struct buf *b, const char *what, const char *wh
 	assert_false(cursor_ok(&c));
 	assert_string_equal(c.what, what);
 	assert_string_equal(c.why, why);
-	assert_true(c.where >= 1000 && c.where <= 1000 + b->n);
+	assert_in_range(c.where, 1000, 1000 + b->n);
 }
 
 static void every_type(void **state)

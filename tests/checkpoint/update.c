@@ -158,7 +158,7 @@ static int hold_up(MDB_txn *txn, void *arg)
 	return 0;
 }
 
-static void *call_once(void *arg)
+static void *call_one_time(void *arg)
 {
 	struct worker *w = arg;
 
@@ -167,7 +167,7 @@ static void *call_once(void *arg)
 	return NULL;
 }
 
-/* It waits: to lead, or to be told. Nothing else in call_once sleeps. */
+/* It waits: to lead, or to be told. Nothing else in call_one_time sleeps. */
 static void until_it_waits(struct worker *w)
 {
 	const struct timespec moment = { .tv_nsec = 1000000 };
@@ -194,11 +194,11 @@ static void in_one_go(MDB_env *env, struct worker *w, unsigned n)
 	struct worker first = { .env = env, .fn = hold_up };
 
 	sem_init(&go_on, 0, 0);
-	start(&first, call_once);
+	start(&first, call_one_time);
 	until_it_waits(&first);
 	for (unsigned i = 0; i < n; i++) {
 		w[i].env = env;
-		start(&w[i], call_once);
+		start(&w[i], call_one_time);
 		until_it_waits(&w[i]);
 	}
 	sem_post(&go_on);

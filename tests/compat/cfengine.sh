@@ -7,7 +7,7 @@
 . "$(dirname "$0")/lib.sh"
 need cf-agent cf-promises cf-key
 program cfengine3 "$(command -v cf-agent)"
-records=1500
+records=800
 
 # work DIR: where the agent keeps everything.
 work() {
@@ -65,7 +65,7 @@ kept >"$tmp/expected"
 work "$tmp/with"
 command=("${with[@]}")
 background "${with[@]}" cf-agent -K -f "$tmp/load.cf" >"$tmp/out" 2>&1
-crash_at 400 "$pid" watch "$pid"
+crash_at 200 "$pid" watch "$pid"
 kept >"$tmp/there"
 survived <"$tmp/there"
 agent load || fail "cf-agent, after the kill: $(tail -n 3 "$tmp/err")"

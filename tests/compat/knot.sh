@@ -8,7 +8,7 @@
 . "$(dirname "$0")/lib.sh"
 need knotd knotc
 program knot "$(command -v knotd)"
-records=80
+records=60
 
 configure() {
     mkdir -p "$1/db" "$1/run"
@@ -89,7 +89,7 @@ rm "$tmp/acked"
 dir=$tmp/with
 configure "$dir"
 serve "${with[@]}"
-crash_at 30 "$pid" load 1 $records
+crash_at 20 "$pid" load 1 $records
 serve "${with[@]}"
 zone | sed -n 's/.* host\([0-9]*\)\.example\.test\. 300 A .*/\1/p' >"$tmp/there"
 survived <"$tmp/there"
@@ -99,4 +99,4 @@ finish "$pid"
 same "$tmp/expected" "$tmp/got" zone
 judge "$dir/db/journal" "$dir/db/timers"
 fact ran "$records changes of a zone over the control socket, killed after $last"
-used 40
+used 20

@@ -8,7 +8,7 @@
 perl=/usr/bin/perl
 $perl -MLMDB_File -e 1 2>/dev/null || skip "$perl has no LMDB_File (Debian package liblmdb-file-perl)"
 program liblmdb-file-perl "$($perl -MLMDB_File -e 'print grep { /LMDB_File.so/ } @DynaLoader::dl_shared_objects')"
-records=1500
+records=500
 
 cat >"$tmp/load.pl" <<'END'
 use strict;
@@ -58,7 +58,7 @@ END
 
 $perl "$tmp/load.pl" "$tmp/plain" $records || fail "load, without the library"
 background "${with[@]}" $perl "$tmp/load.pl" "$tmp/with" $records "$tmp/acked"
-crash_at 500 "$pid"
+crash_at 150 "$pid"
 "${with[@]}" $perl "$tmp/keys.pl" "$tmp/with" >"$tmp/there" || fail "after the kill"
 survived <"$tmp/there"
 "${with[@]}" $perl "$tmp/load.pl" "$tmp/with" $records || fail "load, after the kill"
@@ -69,4 +69,4 @@ for db in with with.copy; do
     judge "$tmp/$db"
 done
 fact ran "$records transactions with a nested one in each, killed after $last; a copy"
-used 900
+used 150

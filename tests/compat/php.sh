@@ -10,7 +10,7 @@ php=$(command -v php8.2 || command -v php) || skip "php is not installed (Debian
     skip "PHP has no handler for LMDB (Debian package php8.2-dba)"
 program php8.2-dba "$("$php" -r 'echo ini_get("extension_dir");')/dba.so"
 preload "$PGW_COMPAT"
-records=1000
+records=400
 
 cat >"$tmp/load.php" <<'END'
 <?php
@@ -44,7 +44,7 @@ END
 
 "$php" "$tmp/load.php" "$tmp/plain.mdb" $records || fail "load, without the library"
 background "${with[@]}" "$php" "$tmp/load.php" "$tmp/with.mdb" $records "$tmp/acked"
-crash_at 300 "$pid"
+crash_at 100 "$pid"
 "${with[@]}" "$php" "$tmp/keys.php" "$tmp/with.mdb" >"$tmp/there" || fail "after the kill"
 survived <"$tmp/there"
 "${with[@]}" "$php" "$tmp/load.php" "$tmp/with.mdb" $records || fail "load, after the kill"
@@ -53,4 +53,4 @@ dump "$tmp/with.mdb" >"$tmp/got"
 same "$tmp/expected" "$tmp/got" dump
 judge "$tmp/with.mdb"
 fact ran "$records records, two transactions each, killed after $last; by the stand-in liblmdb.so.0"
-used 500
+used 150

@@ -8,7 +8,7 @@
 . "$(dirname "$0")/lib.sh"
 need postmap
 program postfix-lmdb /usr/lib/postfix/postfix-lmdb.so
-records=2000
+records=800
 
 mkdir "$tmp/etc"
 cat >"$tmp/etc/main.cf" <<END
@@ -50,7 +50,7 @@ lines 1 $records | put "$tmp/plain" env || fail "postmap, without the library"
 lines 1 $records >"$tmp/lines"
 # shellcheck disable=SC2016 # for the shell inside
 background "${with[@]}" bash -c 'exec postmap -c "$1" -i "lmdb:$2" <"$3"' - "$tmp/etc" "$tmp/with" "$tmp/lines"
-crash_at 600 "$pid" watch "$pid"
+crash_at 200 "$pid" watch "$pid"
 contents "$tmp/with" >"$tmp/found" || fail "postmap after the kill"
 sed -n 's/^user\([0-9]*\)[^0-9].*/\1/p' "$tmp/found" >"$tmp/there"
 survived <"$tmp/there"
@@ -63,4 +63,4 @@ dump "$tmp/with.lmdb" >"$tmp/got"
 same "$tmp/expected" "$tmp/got" dump
 judge "$tmp/with.lmdb"
 fact ran "$records records by postmap, killed after $last; the map grew from 64 KiB"
-used 500
+used 200

@@ -8,7 +8,7 @@
 python=/usr/bin/python3
 $python -c 'import lmdb' 2>/dev/null || skip "$python has no module lmdb (Debian package python3-lmdb)"
 program python3-lmdb "$($python -c 'import lmdb.cpython; print(lmdb.cpython.__file__)')"
-records=2000
+records=500
 
 cat >"$tmp/load.py" <<'END'
 """load.py PATH write|writemap LAST [ACKED]: go on after the newest record."""
@@ -56,7 +56,7 @@ for how in write writemap; do
     rm -f "$tmp/acked"
     $python "$tmp/load.py" "$tmp/plain.$how" $how $records || fail "load, without the library, $how"
     background "${with[@]}" $python "$tmp/load.py" "$tmp/with.$how" $how $records "$tmp/acked"
-    crash_at 700 "$pid"
+    crash_at 150 "$pid"
     "${with[@]}" $python "$tmp/keys.py" "$tmp/with.$how" >"$tmp/there" || fail "after the kill, $how"
     survived <"$tmp/there"
     "${with[@]}" $python "$tmp/load.py" "$tmp/with.$how" $how $records || fail "load, after the kill, $how"
@@ -66,4 +66,4 @@ for how in write writemap; do
     judge "$tmp/with.$how"
 done
 fact ran "$records transactions each with and without MDB_WRITEMAP, killed after $last"
-used 1000
+used 200
