@@ -361,10 +361,17 @@ static int sync_ranges(
 	}
 }
 
-/* Offsets are signed for the kernel. */
-static bool beyond_any_file(struct pgw_range span)
+/* Grow the ranges to whole pages. -EINVAL if a page of them is beyond any file: offsets are signed for
+ * the kernel. Looked at before, because what is at the end of 64 bits is clipped away then. */
+static int whole_pages(struct pgw_ranges *ranges, struct pgw_sync_report *report)
 {
-	return pgw_range_end(span) > INT64_MAX;
+	uint64_t page = pgw_page_size();
+	uint64_t end = pgw_range_end(pgw_ranges_span(ranges));
+
+	pgw_ranges_align_out(ranges, page);
+	report->ranges = ranges->n;
+	report->range_bytes = pgw_ranges_bytes(ranges);
+	return end > (uint64_t)INT64_MAX + 1 - page ? -EINVAL : 0;
 }
 
 int pgw_sync(
@@ -376,12 +383,11 @@ int pgw_sync(
 	if (!report)
 		report = &own;
 	memset(report, 0, sizeof(*report));
-	pgw_ranges_align_out(ranges, pgw_page_size());
-	report->ranges = ranges->n;
-	report->range_bytes = pgw_ranges_bytes(ranges);
-	if (!ranges->n || f->no_barrier)
+	err = whole_pages(ranges, report);
+	if (!err && (!ranges->n || f->no_barrier))
 		return 0;
-	err = beyond_any_file(pgw_ranges_span(ranges)) ? -EINVAL : sync_ranges(f, ranges, report);
+	if (!err)
+		err = sync_ranges(f, ranges, report);
 	if (err)
 		PGW__COUNT(sync_failed, 1);
 	return err;
@@ -407,16 +413,13 @@ int pgw_sync_start(
     const struct pgw_sync_file *f, struct pgw_ranges *ranges, struct pgw_sync_report *report)
 {
 	struct pgw_sync_report own;
+	int err;
 
 	if (!report)
 		report = &own;
 	memset(report, 0, sizeof(*report));
-	pgw_ranges_align_out(ranges, pgw_page_size());
-	report->ranges = ranges->n;
-	report->range_bytes = pgw_ranges_bytes(ranges);
-	if (f->strategy != PGW_SYNC_WRITEOUT || !ranges->n)
-		return 0;
-	if (beyond_any_file(pgw_ranges_span(ranges)))
-		return -EINVAL;
+	err = whole_pages(ranges, report);
+	if (err || f->strategy != PGW_SYNC_WRITEOUT || !ranges->n)
+		return err;
 	return start_ranges(f, ranges, report);
 }

@@ -98,6 +98,8 @@ void pgw_sync_remap(struct pgw_sync_file *f, void *map, uint64_t map_len);
  * 0, or -errno of the first call that failed. After a failure (-EIO, -ENOSPC, -EDQUOT) nothing is
  * known about any of the ranges, and **a later success does not prove them durable**: the kernel
  * may have dropped the dirty pages. The caller must treat the file as lost or rewrite it.
+ * -EINVAL: a range ends beyond what a file can have (its last whole page ends below 2^63); no call
+ * was made. On every file system, and whatever the strategy.
  *
  * Blocks for the device. Any thread; several at once are fine. Does not allocate. */
 int pgw_sync(

@@ -240,11 +240,26 @@ static void an_empty_set_is_no_call(void **state)
 
 static void offsets_no_file_has(void **state)
 {
+	const uint64_t last = (UINT64_C(1) << 63) - 2 * SIM_PAGE; /* page that a file can have */
+	const uint64_t beyond[] = { last + SIM_PAGE, UINT64_C(1) << 63, UINT64_MAX - SIM_PAGE - 9,
+		UINT64_MAX - SIM_PAGE + 1, UINT64_MAX - 10 };
+	static const uint64_t file_systems[] = { EXT4, BTRFS, TMPFS };
+
+	for (size_t i = 0; i < 3 * sizeof(beyond) / sizeof(*beyond); i++) {
+		sim.magic = file_systems[i % 3];
+		set_up(PGW_SYNC_AUTO, true);
+		assert_int_equal(pgw_ranges_add(&set, beyond[i / 3], 10), 0);
+		assert_int_equal(sync_set(), -EINVAL);
+		pgw_ranges_clear(&set);
+		assert_int_equal(pgw_ranges_add(&set, beyond[i / 3], 10), 0);
+		assert_int_equal(pgw_sync_start(&file, &set, NULL), -EINVAL);
+		assert_int_equal(sim.total, 0);
+	}
+	sim.magic = EXT4;
 	set_up(PGW_SYNC_AUTO, true);
-	assert_int_equal(pgw_ranges_add(&set, UINT64_C(1) << 63, 10), 0);
-	assert_int_equal(sync_set(), -EINVAL);
-	assert_int_equal(pgw_sync_start(&file, &set, NULL), -EINVAL);
-	assert_int_equal(sim.total, 0);
+	assert_int_equal(pgw_ranges_add(&set, last + SIM_PAGE - 1, 1), 0);
+	assert_int_equal(sync_set(), 0);
+	assert_calls(0, 0, 1);
 }
 
 /* --- which strategy --- */
