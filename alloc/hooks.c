@@ -353,15 +353,9 @@ int pgw_alloc_option_set(enum pgw_alloc_option option, uint64_t value)
 
 /* ---- report ---- */
 
-static void report(struct pgw__json *j)
+static void report_counters(struct pgw__json *j, const struct pgw_alloc_stats *s)
 {
-	struct pgw_alloc_stats s;
-
-	pgw_alloc_stats_get(&s);
-	if (!s.fresh_maps && !s.given)
-		return;
-	pgw__report_shim(j);
-#define MEMBER(field) pgw__json_u64(j, #field, s.field)
+#define MEMBER(field) pgw__json_u64(j, #field, s->field)
 	MEMBER(arenas);
 	MEMBER(arenas_foreign);
 	MEMBER(pending_hits);
@@ -389,7 +383,7 @@ static void report(struct pgw__json *j)
 	MEMBER(purges);
 	MEMBER(purged_ranges);
 	MEMBER(purged_bytes);
-	pgw__json_ratio(j, "ranges_per_purge", s.purged_ranges, s.purges);
+	pgw__json_ratio(j, "ranges_per_purge", s->purged_ranges, s->purges);
 	MEMBER(pressure_purges);
 	MEMBER(inline_purges);
 	MEMBER(kept_ranges);
@@ -403,6 +397,22 @@ static void report(struct pgw__json *j)
 	MEMBER(fork_flushes);
 	MEMBER(raw_forks);
 #undef MEMBER
+}
+
+static void report(struct pgw__json *j)
+{
+	struct pgw_alloc_stats s;
+	bool complete = pgw__space_stats_at_exit(&s);
+
+	if (complete && !s.fresh_maps && !s.given)
+		return;
+	pgw__report_shim(j);
+	if (complete) {
+		report_counters(j, &s);
+	} else {
+		pgw__json_bool(j, "incomplete", true);
+		pgw__json_u64(j, "held_bytes", s.held_bytes);
+	}
 	pgw__json_bool(j, "hooks", hooks_wanted());
 }
 

@@ -21,6 +21,10 @@
  * more is no better. */
 #define SHARE_MAX (UINT64_C(64) << 20)
 
+/* How long the report at exit waits for the lock. A purger that has it and is not scheduled lets go
+ * of it sooner; an interrupted thread never does. */
+#define EXIT_WAIT_S 1
+
 struct pgw__space pgw__space;
 void (*pgw__space_in_child)(void);
 
@@ -541,9 +545,9 @@ void pgw__space_count(size_t offset, uint64_t n)
 	pgw__space_unlock();
 }
 
-void pgw_alloc_stats_get(struct pgw_alloc_stats *out)
+/* The lock is held. */
+static void copy_stats(struct pgw_alloc_stats *out)
 {
-	pgw__space_lock();
 	*out = pgw__space.n;
 	out->held_bytes = pgw__space_held();
 	out->pending_bytes = pgw__space.pool[PENDING].bytes;
@@ -558,5 +562,29 @@ void pgw_alloc_stats_get(struct pgw_alloc_stats *out)
 	out->stale_ranges = pgw__space.pool[STALE].count;
 	out->hidden_bytes = pgw__space.pool[HIDDEN].bytes;
 	out->hidden_ranges = pgw__space.pool[HIDDEN].count;
+}
+
+void pgw_alloc_stats_get(struct pgw_alloc_stats *out)
+{
+	pgw__space_lock();
+	copy_stats(out);
 	pgw__space_unlock();
+}
+
+bool pgw__space_stats_at_exit(struct pgw_alloc_stats *out)
+{
+	struct timespec t;
+
+	*out = (struct pgw_alloc_stats){ 0 };
+	if (!pgw__forkmark_is_set()) /* nothing was allocated; to set up now could wait as well */
+		return true;
+	out->held_bytes = pgw__space_held();
+	/* CLOCK_REALTIME, because sanitizers do not know pthread_mutex_clocklock. */
+	clock_gettime(CLOCK_REALTIME, &t);
+	t.tv_sec += EXIT_WAIT_S;
+	if (pthread_mutex_timedlock(&pgw__space.lock, &t))
+		return false;
+	copy_stats(out);
+	pthread_mutex_unlock(&pgw__space.lock);
+	return true;
 }

@@ -141,6 +141,11 @@ void pgw__space_fork_child(void);
 void pgw__space_count(size_t offset, uint64_t n);
 #define PGW__ALLOC_COUNT(field, n) pgw__space_count(offsetof(struct pgw_alloc_stats, field), n)
 
+/* For the report at exit: as pgw_alloc_stats_get, but if exit was called in a handler of a signal
+ * that interrupted the holder of the lock it must end all the same. false: the lock could not be had
+ * in a few seconds, and only held_bytes is set. All zero if this process has not allocated. */
+bool pgw__space_stats_at_exit(struct pgw_alloc_stats *out);
+
 /* Milliseconds of a clock that does not jump. Stamps come from its coarse variant, which is a few
  * milliseconds behind. */
 uint64_t pgw__now_ms(void);

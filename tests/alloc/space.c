@@ -605,6 +605,25 @@ static void raw_child_keeps_what_is_whole(void **state)
 	assert_int_equal(st, 0);
 }
 
+/* exit in a signal handler, in the middle of a hook: the report must not wait for itself. */
+static void counters_at_exit_with_the_lock_held(void **state)
+{
+	struct pgw_alloc_stats s;
+
+	(void)state;
+	give(dirty(8 * PAGE), 8 * PAGE);
+	(void)pgw__space_lock_and_view();
+	alarm(60);
+	assert_false(pgw__space_stats_at_exit(&s));
+	alarm(0);
+	assert_int_equal(s.held_bytes, pgw__space_held());
+	assert_int_equal(s.given, 0);
+	pgw__space_unlock();
+	assert_true(pgw__space_stats_at_exit(&s));
+	assert_int_equal(s.given, 1);
+	assert_int_equal(s.pending_bytes, 8 * PAGE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -632,6 +651,7 @@ int main(void)
 		cmocka_unit_test_setup(child_has_nothing_in_flight, set_up),
 		cmocka_unit_test_setup(raw_child_of_a_locked_parent, set_up),
 		cmocka_unit_test_setup(raw_child_keeps_what_is_whole, set_up),
+		cmocka_unit_test_setup(counters_at_exit_with_the_lock_held, set_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

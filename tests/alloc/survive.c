@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -565,6 +566,50 @@ static int exit_while_purging(void)
 	exit(0);
 }
 
+/* exit in a handler of a signal that interrupts malloc and free, with a report to be written: not
+ * permitted by anybody, and done. The handler comes at another point of the hooks each time. */
+static void exit_in_handler(int sig)
+{
+	(void)sig;
+	alarm(60); /* ends what hangs: the handler is for one signal */
+	exit(0);
+}
+
+static int exit_child(void)
+{
+	struct sigaction sa = { .sa_handler = exit_in_handler,
+		.sa_flags = SA_RESETHAND | SA_NODEFER };
+	struct itimerval when = { .it_value = { .tv_usec = 1000 + getpid() % 50 * 97 } };
+	void *v[64] = { NULL };
+
+	sigaction(SIGALRM, &sa, NULL);
+	setitimer(ITIMER_REAL, &when, NULL);
+	for (unsigned i = 0; i < 1u << 30; i++) {
+		unsigned k = i * 7 % 64;
+
+		free(v[k]);
+		v[k] = malloc(4096 + i * 7919 % 90000);
+		*(volatile char *)v[k] = 1;
+	}
+	return wrong("no signal came");
+}
+
+static int exit_in_handlers(void)
+{
+	setenv("PAGEWISE_STATS", "/dev/null", 1);
+	for (int i = 0; i < 60; i++) {
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			execl("/proc/self/exe", "survive", "exit-child", (char *)NULL);
+			_exit(127);
+		}
+		if (wait_for(pid))
+			return wrong("exit in a signal handler");
+	}
+	return 0;
+}
+
 /* The purger gets no signal of the program's. */
 static atomic_int in_wrong_thread;
 static pid_t main_thread;
@@ -681,6 +726,8 @@ static const struct {
 	{ "sparse", sparse },
 	{ "many-short-threads", many_short_threads },
 	{ "exit-while-purging", exit_while_purging },
+	{ "exit-in-handler", exit_in_handlers },
+	{ "exit-child", exit_child },
 	{ "signals", signals },
 	{ "idle", idle },
 	{ "constructors", constructors },
