@@ -11,7 +11,7 @@
  *      by the time it ends (daemons close 0, 1, 2; closefrom). Nothing is written to a descriptor
  *      that is not the same open file's inode as at the beginning. Programs that close their
  *      standard error before the destructors run (all of coreutils do) are why a duplicate with a
- *      high number is kept.
+ *      high number is kept, for the report or for the complaint that its file cannot be written.
  *  I4  A relative path means the directory the process was started in.
  */
 #include "report.h"
@@ -34,6 +34,9 @@
 
 #define MAX_PARTS  8
 #define MAX_RESETS 4
+
+/* What is shown of something that fits no line. */
+#define LONG_SUBJECT 64
 
 /* "alloc", "store" and "shim" with every advice and every fallback in use come to 3 times 6 KiB. */
 #define REPORT_BYTES (32 << 10)
@@ -102,8 +105,12 @@ static void warn_on(int fd, const char *subject, const char *text)
 	size_t len = 0;
 
 	append(line, sizeof(line) - 1, &len, "pagewise: ");
-	if (subject)
-		append(line, sizeof(line) - 1, &len, subject);
+	if (subject && !append(line, PATH_MAX, &len, subject)) {
+		line[len] = '\0';
+		strncat(line, subject, LONG_SUBJECT);
+		len = strlen(line);
+		append(line, sizeof(line) - 1, &len, "...");
+	}
 	append(line, sizeof(line) - 1, &len, text);
 	append(line, sizeof(line), &len, "\n");
 	pgw__sys_write_all(fd, line, len);
@@ -120,7 +127,7 @@ static void keep_error_output(void)
 
 	report.error_fd = -1;
 	report.error_known = !fstat(STDERR_FILENO, &report.error_file);
-	for (size_t i = 0; report.to_error && report.error_known && i < 3; i++) {
+	for (size_t i = 0; report.error_known && i < 3; i++) {
 		report.error_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, lowest[i]);
 		if (report.error_fd >= 0)
 			break;
@@ -171,8 +178,8 @@ static bool set_up(void)
 	report.to_error = !strcmp(where, "1");
 	keep_error_output();
 	if (!report.to_error && !keep_path(where)) {
-		pgw__warn(where, ": PAGEWISE_STATS names a path that is too long or cannot be made "
-				 "absolute; no report is written");
+		pgw__warn(where, ": PAGEWISE_STATS names a path that is too long, or one from a "
+				 "directory that is gone; no report is written");
 		return false;
 	}
 	/* On before dlopen: if another library's constructor has called us, our own has not run yet,
@@ -259,14 +266,13 @@ static bool format(struct pgw__json *j)
 	return used;
 }
 
-/* report.path with %p replaced by the process id. */
-static bool expand_path(char *out, size_t cap)
+bool pgw__report_expand_path(const char *path, char *out, size_t cap)
 {
 	char pid[24], one[2] = "";
 	size_t len = 0;
 
 	out[0] = '\0';
-	for (const char *p = report.path; *p; p++) {
+	for (const char *p = path; *p; p++) {
 		const char *piece = one;
 
 		one[0] = *p;
@@ -285,7 +291,7 @@ static void write_to_file(const char *line, size_t len)
 	char path[PATH_MAX];
 	int fd, err = -ENAMETOOLONG;
 
-	if (expand_path(path, sizeof(path))) {
+	if (pgw__report_expand_path(report.path, path, sizeof(path))) {
 		fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
 		err = fd < 0 ? -errno : pgw__sys_write_all(fd, line, len);
 		if (fd >= 0)

@@ -56,6 +56,9 @@ void pgw__report_reset_in_child(void (*reset)(void));
  * "fallbacks", from this library's own shim (stats.c). */
 void pgw__report_shim(struct pgw__json *j);
 
+/* path with %p replaced by the process id, as PAGEWISE_STATS has it. false: it does not fit. */
+bool pgw__report_expand_path(const char *path, char *out, size_t cap);
+
 /* One line "pagewise: <subject><text>" on standard error, by one write(2). subject may be NULL.
  * Only for constructors and for the report: later, number 2 may be a file of the program's. */
 void pgw__warn(const char *subject, const char *text);

@@ -230,6 +230,24 @@ static void a_file_that_cannot_be_written(void **state)
 	assert_string_equal(strchr(errors(), '\n'), "\n");
 	RUN(dir, "advise");
 	assert_non_null(strstr(errors(), "Is a directory"));
+	RUN(dir, "advise", "close");
+	assert_non_null(strstr(errors(), "Is a directory"));
+	if (!access("/dev/full", W_OK)) {
+		RUN("/dev/full", "advise", "close");
+		assert_non_null(strstr(errors(), "No space left on device"));
+	}
+}
+
+static void a_name_that_is_too_long(void **state)
+{
+	char name[6000];
+
+	memset(name, 'x', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	RUN(name, "advise");
+	assert_non_null(strstr(errors(), "pagewise: xxxx"));
+	assert_non_null(strstr(errors(), "xxx...: PAGEWISE_STATS names a path that is too long"));
+	assert_string_equal(strchr(errors(), '\n'), "\n");
 }
 
 /* As the programs of coreutils do before they end. */
@@ -373,6 +391,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup(files_are_added_to, fresh),
 		cmocka_unit_test_setup(relative_to_where_it_was_started, fresh),
 		cmocka_unit_test_setup(a_file_that_cannot_be_written, fresh),
+		cmocka_unit_test_setup(a_name_that_is_too_long, fresh),
 		cmocka_unit_test_setup(standard_error_closed_by_the_program, fresh),
 		cmocka_unit_test_setup(standard_error_closed_from_the_beginning, fresh),
 		cmocka_unit_test_setup(number_2_is_a_file_of_the_program, fresh),

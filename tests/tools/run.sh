@@ -95,6 +95,29 @@ expect_message "pagewise run --help"
 expect_code 125 "$pagewise" run --stats= true
 expect_message "needs the name of a file"
 
+# A file that could not be written at exit: told now, and nothing is run.
+mkdir dir
+refused() {
+    expect_code 125 bare "$1" touch ran
+    expect_message "cannot write to $1: $2"
+    [ ! -e ran ] || fail "$1: the command was run"
+}
+refused --stats=dir "Is a directory"
+refused --stats=no/such/file "No such file or directory"
+refused --stats=/dev/null/file "Not a directory"
+refused "--stats=$(printf '%05000d' 0)" "File name too long"
+if [ "$(id -u)" != 0 ]; then
+    mkdir -m 555 locked
+    refused --stats=locked/file "Permission denied"
+fi
+bare --stats=dir/new.%p true || fail "a file that can be made"
+[ -z "$(ls dir)" ] || fail "--stats made a file: $(ls dir)"
+echo kept >dir/old
+bare --stats=dir/old true || fail "a file that is there"
+[ "$(cat dir/old)" = kept ] || fail "--stats changed a file"
+mkfifo fifo
+expect_code 0 timeout 60 "$pagewise" run --no-alloc --no-store --stats=fifo true
+
 # Libraries that are not there: named, with the way out.
 rm "$alloc"
 expect_code 125 "$pagewise" run true
@@ -118,8 +141,58 @@ if [ "$(id -u)" = 0 ]; then
     expect_code 0 "$pagewise" run ./setuid
     expect_message "warning: ./setuid will run without the pagewise libraries: it is set-user-ID"
 fi
-if command -v gcc >/dev/null &&
-    echo 'int main(void) { return 5; }' | gcc -static -x c -o static - 2>/dev/null; then
-    expect_code 5 "$pagewise" run ./static
-    expect_message "statically linked"
+command -v gcc >/dev/null || exit 0
+
+# compile NAME OPTION...: a program that prints what is preloaded; false if the compiler cannot.
+compile() {
+    local name=$1
+    shift
+    printf '%s\n' '#include <stdio.h>' '#include <stdlib.h>' \
+        'int main(void) { const char *p = getenv("LD_PRELOAD"); puts(p ? p : "unset"); return 5; }' |
+        gcc -x c -o "$name" "$@" - 2>/dev/null
+}
+
+if compile static -static; then
+    expect_code 5 "$pagewise" run ./static >out
+    expect_message "./static will run without the pagewise libraries: it is statically linked"
+    expect_code 5 "$pagewise" run --no-alloc --no-store ./static >out
+    [ ! -s err ] || fail "warning without a preload: $(cat err)"
 fi
+
+# Those with a malloc of their own, or that start with nothing in front of it, run without.
+unset ASAN_OPTIONS TSAN_OPTIONS
+# runs_with PRELOAD WARNING ARGUMENT...
+runs_with() {
+    local preload=$1 warning=$2
+    shift 2
+    expect_code 5 "$pagewise" run "$@" >out
+    [ "$(cat out)" = "$preload" ] || fail "run $* preloads $(cat out)"
+    if [ "$warning" ]; then
+        expect_message "$warning"
+    elif grep -q 'pagewise: warning' err; then
+        fail "run $*: $(cat err)"
+    fi
+}
+compile plain-program && runs_with "$alloc:$store" "" ./plain-program
+if compile tsan -fsanitize=thread && { setarch -R ./tsan >out; [ $? = 5 ]; }; then
+    runs_with "$store" "tsan will run without the alloc library: .*ThreadSanitizer" ./tsan
+    strip tsan
+    runs_with "$store" ThreadSanitizer ./tsan
+    runs_with "$store" "" --no-alloc ./tsan
+    runs_with unset ThreadSanitizer --no-store ./tsan
+fi
+if compile asan -fsanitize=address && { ./asan >out; [ $? = 5 ]; }; then
+    runs_with unset "asan will run without the pagewise libraries: .*AddressSanitizer" ./asan
+    runs_with unset "" --no-alloc --no-store ./asan
+fi
+compile asan-static -fsanitize=address -static-libasan &&
+    runs_with "$store" "without the alloc library: .*AddressSanitizer" ./asan-static
+# Cut off anywhere, a program ends as it would without us.
+for size in 3 16 64 100 1000 10000; do
+    head -c $size plain-program >"$tmp/torso"
+    chmod +x torso
+    env ./torso >out 2>err
+    code=$?
+    expect_code $code "$pagewise" run ./torso >out
+done
+exit 0

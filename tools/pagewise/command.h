@@ -5,6 +5,7 @@
 #ifndef PGW_TOOLS_COMMAND_H
 #define PGW_TOOLS_COMMAND_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <pagewise/probe.h>
@@ -65,7 +66,18 @@ char *preload_library(enum preload which);
 /* The file that execvp(3) would start for name, malloc'd; NULL if there is none. */
 char *program_find(const char *name);
 
-/* Why a preload will not reach this program (static text), NULL if nothing speaks against it. */
-const char *program_preload_obstacle(const char *path);
+/* What speaks against preloads for a program. */
+struct preload_obstacle {
+	const char *why; /* static text; NULL: nothing */
+	bool store;	 /* that one too, not only alloc */
+	bool
+	    fatal; /* with them it may crash: they must be left out; else they are just not reached */
+};
+
+struct preload_obstacle program_preload_obstacle(const char *path);
+
+/* Could a report be written to the file that this value of PAGEWISE_STATS names, now, by this
+ * process? 0 or an errno. Makes no file. */
+int stats_file_check(const char *value);
 
 #endif

@@ -4,9 +4,7 @@
  */
 #include "command.h"
 
-#include <elf.h>
 #include <fcntl.h>
-#include <link.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +12,8 @@
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+
+#include "elf_file.h"
 
 static bool is_executable(const char *path)
 {
@@ -56,39 +56,53 @@ static bool gains_privilege(int fd, const struct stat *st)
 	return getuid() && fgetxattr(fd, "security.capability", NULL, 0) > 0;
 }
 
-/* An ELF program without an interpreter has no loader that could preload anything. */
-static bool is_static(int fd)
+/* Programs with the runtime of a sanitizer in them, which is a malloc of its own. */
+static const struct {
+	const char *symbol, *why;
+} sanitizers[] = {
+	{ "__asan_init", "it is built with AddressSanitizer, which is a malloc of its own" },
+	{ "__hwasan_init", "it is built with HWAddressSanitizer, which is a malloc of its own" },
+	{ "__lsan_init", "it is built with LeakSanitizer, which is a malloc of its own" },
+	{ "__msan_init", "it is built with MemorySanitizer, which is a malloc of its own" },
+	{ "__tsan_init", "it is built with ThreadSanitizer, which is a malloc of its own" },
+};
+
+static void look_inside(int fd, struct preload_obstacle *out)
 {
-	ElfW(Ehdr) e;
-	ElfW(Phdr) p;
+	struct elf e;
 
-	if (pread(fd, &e, sizeof(e), 0) != (ssize_t)sizeof(e) ||
-	    memcmp(e.e_ident, ELFMAG, SELFMAG) ||
-	    e.e_ident[EI_CLASS] != (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32))
-		return false;
-	for (unsigned i = 0; i < e.e_phnum; i++) {
-		off_t at = (off_t)(e.e_phoff + (uint64_t)i * e.e_phentsize);
-
-		if (pread(fd, &p, sizeof(p), at) != (ssize_t)sizeof(p))
-			return false;
-		if (p.p_type == PT_INTERP)
-			return false;
-	}
-	return true;
+	if (!elf_open(&e, fd))
+		return;
+	/* Without an interpreter there is no loader that could preload anything. */
+	if (!elf_has_interpreter(&e))
+		*out = (struct preload_obstacle){ .why = "it is statically linked", .store = true };
+	else if (elf_has_prefix(&e, "libasan.so") || elf_has_prefix(&e, "libclang_rt.asan"))
+		*out = (struct preload_obstacle){
+			.why = "it is built with AddressSanitizer, whose library must be the first",
+			.store = true,
+			.fatal = true,
+		};
+	for (size_t i = 0; !out->why && i < sizeof(sanitizers) / sizeof(*sanitizers); i++)
+		if (elf_has_name(&e, sanitizers[i].symbol))
+			*out = (struct preload_obstacle){ .why = sanitizers[i].why, .fatal = true };
+	elf_close(&e);
 }
 
-const char *program_preload_obstacle(const char *path)
+struct preload_obstacle program_preload_obstacle(const char *path)
 {
-	const char *why = NULL;
+	struct preload_obstacle found = { 0 };
 	struct stat st;
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0) /* executable and not readable: nothing to be seen */
-		return NULL;
+		return found;
 	if (fstat(fd, &st) == 0 && gains_privilege(fd, &st))
-		why = "it is set-user-ID or gains capabilities";
-	else if (is_static(fd))
-		why = "it is statically linked";
+		found = (struct preload_obstacle){
+			.why = "it is set-user-ID or gains capabilities",
+			.store = true,
+		};
+	else
+		look_inside(fd, &found);
 	close(fd);
-	return why;
+	return found;
 }

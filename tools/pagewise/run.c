@@ -98,22 +98,36 @@ static int set_stats(const struct run_options *o)
 		value = path;
 	}
 
-	int r = setenv("PAGEWISE_STATS", value, 1);
+	/* Found out at exit it would be too late: the work is done, and its numbers are gone. */
+	int error = o->stats_file ? stats_file_check(value) : 0;
 
-	if (r)
-		complain("cannot set PAGEWISE_STATS: %s", strerror(errno));
+	if (error)
+		complain("cannot write to --stats=%s: %s", o->stats_file, strerror(error));
+	else if (setenv("PAGEWISE_STATS", value, 1))
+		complain("cannot set PAGEWISE_STATS: %s", strerror(error = errno));
 	free(path);
-	return r;
+	return error ? -1 : 0;
 }
 
-/* Only returns if the command cannot be started. */
-static int become(char **command)
+/* Say what will not be preloaded, and leave out what must not be. */
+static void heed_obstacle(struct run_options *o, const char *path)
 {
-	char *path = program_find(command[0]);
-	const char *obstacle = path ? program_preload_obstacle(path) : NULL;
+	struct preload_obstacle obstacle = program_preload_obstacle(path);
+	bool store = obstacle.store && !o->no_store;
 
-	if (obstacle)
-		complain("warning: %s will run without the pagewise libraries: %s", path, obstacle);
+	if (!obstacle.why || (o->no_alloc && !store))
+		return;
+	complain("warning: %s will run without %s: %s", path,
+	    obstacle.store ? "the pagewise libraries" : "the alloc library", obstacle.why);
+	if (obstacle.fatal) {
+		o->no_alloc = true;
+		o->no_store = o->no_store || obstacle.store;
+	}
+}
+
+/* Only returns if the command cannot be started. path: what was found for it, or NULL. */
+static int become(char **command, const char *path)
+{
 	execvp(command[0], command);
 
 	int error = errno;
@@ -124,8 +138,20 @@ static int become(char **command)
 	}
 	complain("cannot run %s: %s", path ? path : command[0],
 	    error == ENOENT ? "its interpreter does not exist" : strerror(error));
-	free(path);
 	return EXIT_NOT_EXECUTABLE;
+}
+
+static int run(struct run_options *o, char **command)
+{
+	char *path = program_find(command[0]);
+	int code = EXIT_RUN_FAILED;
+
+	if (path)
+		heed_obstacle(o, path);
+	if (!set_preloads(o) && !set_stats(o))
+		code = become(command, path);
+	free(path);
+	return code;
 }
 
 int command_run(int argc, char **argv)
@@ -168,7 +194,5 @@ int command_run(int argc, char **argv)
 		complain("--stats= needs the name of a file");
 		return EXIT_RUN_FAILED;
 	}
-	if (set_preloads(&o) || set_stats(&o))
-		return EXIT_RUN_FAILED;
-	return become(argv + optind);
+	return run(&o, argv + optind);
 }
