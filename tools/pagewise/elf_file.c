@@ -6,6 +6,7 @@
 
 #include <elf.h>
 #include <link.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -90,12 +91,11 @@ static bool find(const struct elf *e, const char *text, size_t len)
 static bool find_name(const struct elf *e, const char *name, bool whole)
 {
 	char text[64] = "";
-	size_t n = strlen(name);
+	int n = snprintf(text + 1, sizeof(text) - 1, "%s", name);
 
-	if (n + 2 > sizeof(text))
+	if (n < 0 || (size_t)n + 2 > sizeof(text))
 		return false;
-	memcpy(text + 1, name, n);
-	return find(e, text, 1 + n + whole);
+	return find(e, text, 1 + (size_t)n + whole);
 }
 
 bool elf_has_prefix(const struct elf *e, const char *prefix)
