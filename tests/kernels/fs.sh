@@ -3,7 +3,8 @@
 # fs.sh PROGRAM FOLDER FS STRATEGY... - pgw_sync on a file system of each kind, judged on a copy of its disk.
 #
 # PROGRAM is syncranges, FOLDER an empty one on a file system that takes loop devices over its files.
-# FS is ext4, xfs, btrfs, tmpfs or overlay; ext4-1k and xfs-1k have blocks smaller than a page.
+# FS is ext4, xfs, btrfs, tmpfs, overlay or fuse (fuse2fs, which writes the disk from a process);
+# ext4-1k and xfs-1k have blocks smaller than a page.
 # For each strategy: rounds of writes and pgw_sync on a mounted disk, a copy of the disk taken while
 # it is mounted, and every synced page looked for on the copy. Prints one line of JSON for each.
 # Needs root. Runs under any POSIX shell, in a guest with busybox too. Leaves with 77 if this
@@ -28,7 +29,7 @@ die() {
 # overlay's upper layer lies on ext4; tmpfs has no disk to copy.
 options=
 case $fs in
-overlay) below=ext4 ;;
+overlay | fuse) below=ext4 ;;
 ext4-1k) below=ext4 options="-b 1024" ;;
 xfs-1k) below=xfs options="-b size=1024" ;;
 *) below=$fs ;;
@@ -46,6 +47,15 @@ made() { # FILE: a new file system in it
 }
 
 up() { # FILE: mounted, with the layer above if there is one
+	if [ "$fs" = fuse ]; then
+		fuse2fs -f -o fakeroot "$1" "$at" >"$folder/mount" 2>&1 &
+		server=$!
+		until grep -q " $at fuse" /proc/mounts; do
+			kill -0 "$server" 2>/dev/null || return 1
+			sleep 0.1
+		done
+		return
+	fi
 	mount -t "$below" -o loop "$1" "$at" 2>"$folder/mount" || return 1
 	[ "$fs" != overlay ] && return
 	mkdir -p "$at/lower" "$at/upper" "$at/work" "$at/merged"
@@ -58,7 +68,8 @@ up() { # FILE: mounted, with the layer above if there is one
 
 down() {
 	[ "$fs" = overlay ] && umount "$at/merged"
-	umount "$at"
+	umount "$at" || return
+	[ "$fs" != fuse ] || wait "$server" # it writes on for a moment
 }
 
 where=$at
@@ -76,6 +87,10 @@ if [ "$fs" = tmpfs ]; then
 	exit 0
 fi
 
+if [ "$fs" = fuse ]; then
+	[ -w /dev/fuse ] || skip "no /dev/fuse to write to"
+	command -v fuse2fs >/dev/null || skip "fuse2fs is not installed"
+fi
 command -v "mkfs.$below" >/dev/null || skip "mkfs.$below is not installed"
 made "$disk" || die "mkfs.$below failed: $(tail -n 1 "$folder/mkfs")"
 up "$disk" || skip "cannot be mounted: $(tail -n 1 "$folder/mount")"
@@ -83,8 +98,8 @@ down
 # The control comes first: if nothing is ever missing, the copy proves nothing.
 for strategy in none "$@"; do
 	up "$disk" || die "cannot be mounted again"
-	"$program" write "$where/file" "$seed" "$strategy" || die "$strategy: pgw_sync failed"
-	"$program" snapshot "$disk" "$copy" || die "no copy of the disk"
+	"$program" write "$where/file" "$seed" "$strategy" "$disk" "$copy" ||
+		die "$strategy: pgw_sync, or the copy of the disk, failed"
 	down
 	up "$copy" || die "$strategy: the copy of the disk cannot be mounted: $(cat "$folder/mount")"
 	"$program" check "$where/file" "$seed"

@@ -79,6 +79,7 @@ FS_MODULES = {
     "xfs": ["xfs", "crc32c_generic?", "crc32c_cryptoapi?"],
     "btrfs": ["btrfs", "crc32c_generic?", "crc32c_cryptoapi?", "libblake2b?"],
     "overlay": ["overlay"],
+    "fuse": ["fuse"],
 }
 VIRTIO_DISK = ["virtio_pci", "virtio_blk"]
 

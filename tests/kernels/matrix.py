@@ -12,7 +12,7 @@ import subprocess
 import guest
 
 HERE = pathlib.Path(__file__).resolve().parent
-FILE_SYSTEMS = ["ext4", "xfs", "btrfs", "tmpfs", "overlay"]
+FILE_SYSTEMS = ["ext4", "xfs", "btrfs", "tmpfs", "overlay", "fuse"]
 STRATEGIES = ["auto", "span", "writeout", "fdatasync", "per-range"]
 TEST_SUITES = {"shim", "alloc", "store"}
 SHORT_TEST_SUITES = {"shim"}
@@ -106,7 +106,12 @@ class Programs:
             self.root.add_link(f"/bin/{name}", build / path)
         self.root.add_file(HERE / "fs.sh", "/bin/fs.sh")
         # An aliased mkfs.ext4 is mke2fs, which asks for a configuration.
-        for program, package in (("mkfs.ext4", "e2fsprogs"), ("mkfs.xfs", "xfsprogs"), ("mkfs.btrfs", "btrfs-progs")):
+        for program, package in (
+            ("mkfs.ext4", "e2fsprogs"),
+            ("mkfs.xfs", "xfsprogs"),
+            ("mkfs.btrfs", "btrfs-progs"),
+            ("fuse2fs", "fuse2fs"),
+        ):
             try:
                 self.root.add_program(os.path.realpath(guest.need(program, package)), f"/usr/sbin/{program}")
             except guest.Unavailable:

@@ -2,9 +2,11 @@
  *
  * syncranges.c - pgw_sync of random ranges of a file, and whether they are in the file afterwards.
  *
- *   syncranges write FILE SEED STRATEGY   rounds of writes, each followed by pgw_sync; prints JSON
- *   syncranges check FILE SEED            is every synced page there, with its last contents?
- *   syncranges snapshot FILE COPY         what the disk (a file under a loop device) holds now
+ *   syncranges write FILE SEED STRATEGY [DISK COPY]
+ *                                rounds of writes, each followed by pgw_sync; prints JSON. COPY is
+ *                                what the disk (a file, below a loop device or a FUSE process) holds
+ *                                then, with FILE still open: closing it writes pages on FUSE
+ *   syncranges check FILE SEED   is every synced page there, with its last contents?
  *
  * The rounds follow from the seed alone, so check needs nothing but the file, which may be on a
  * copy of the disk: mounted, that is what a stopped machine would have found, less the disk's own
@@ -184,7 +186,37 @@ static int write_round(struct file *f, uint64_t seed, struct rng *rng, unsigned 
 	return 0;
 }
 
-static int cmd_write(const char *path, uint64_t seed, const char *strategy)
+/* Holes stay holes: the disk is far larger than what is on it. */
+static int snapshot(const char *from, const char *to)
+{
+	static char buf[1 << 16];
+	int in = open(from, O_RDONLY | O_CLOEXEC);
+	int out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	struct stat st;
+	off_t at = 0, end;
+
+	if (in < 0 || out < 0 || fstat(in, &st) || ftruncate(out, st.st_size))
+		return fail(from, errno);
+	while ((at = lseek(in, at, SEEK_DATA)) >= 0) {
+		end = lseek(in, at, SEEK_HOLE);
+		while (at < end) {
+			size_t n =
+			    sizeof buf < (size_t)(end - at) ? sizeof buf : (size_t)(end - at);
+			ssize_t r = pread(in, buf, n, at);
+
+			if (r <= 0 || pwrite(out, buf, (size_t)r, at) != r)
+				return fail(to, errno);
+			at += r;
+		}
+	}
+	if (errno != ENXIO) /* no data behind at */
+		return fail(from, errno);
+	(void)close(in);
+	return close(out) ? fail(to, errno) : 0;
+}
+
+static int cmd_write(
+    const char *path, uint64_t seed, const char *strategy, const char *disk, const char *copy)
 {
 	struct pgw_sync_report sum = { 0 };
 	struct pgw_sync_file sync;
@@ -216,7 +248,7 @@ static int cmd_write(const char *path, uint64_t seed, const char *strategy)
 	       ", \"barriers\": %" PRIu64 "}\n",
 	    ROUNDS, sum.ranges, sum.range_bytes, sum.sync_file_range_calls, sum.msync_calls,
 	    sum.fdatasync_calls, sum.barriers);
-	return 0;
+	return disk ? snapshot(disk, copy) : 0;
 }
 
 static int cmd_check(const char *path, uint64_t seed)
@@ -249,48 +281,17 @@ static int cmd_check(const char *path, uint64_t seed)
 	return missing ? EXIT_WANTING : 0;
 }
 
-/* Holes stay holes: the disk is far larger than what is on it. */
-static int cmd_snapshot(const char *from, const char *to)
-{
-	static char buf[1 << 16];
-	int in = open(from, O_RDONLY | O_CLOEXEC);
-	int out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	struct stat st;
-	off_t at = 0, end;
-
-	if (in < 0 || out < 0 || fstat(in, &st) || ftruncate(out, st.st_size))
-		return fail(from, errno);
-	while ((at = lseek(in, at, SEEK_DATA)) >= 0) {
-		end = lseek(in, at, SEEK_HOLE);
-		while (at < end) {
-			size_t n =
-			    sizeof buf < (size_t)(end - at) ? sizeof buf : (size_t)(end - at);
-			ssize_t r = pread(in, buf, n, at);
-
-			if (r <= 0 || pwrite(out, buf, (size_t)r, at) != r)
-				return fail(to, errno);
-			at += r;
-		}
-	}
-	if (errno != ENXIO) /* no data behind at */
-		return fail(from, errno);
-	(void)close(in);
-	return close(out) ? fail(to, errno) : 0;
-}
-
 int main(int argc, char **argv)
 {
 	uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 0) : 0;
 
 	if (pgw_page_size() > PAGE_MAX)
 		return fail("the page size", ENOTSUP);
-	if (argc == 5 && !strcmp(argv[1], "write"))
-		return cmd_write(argv[2], seed, argv[4]);
+	if ((argc == 5 || argc == 7) && !strcmp(argv[1], "write"))
+		return cmd_write(argv[2], seed, argv[4], argv[5], argc == 7 ? argv[6] : NULL);
 	if (argc == 4 && !strcmp(argv[1], "check"))
 		return cmd_check(argv[2], seed);
-	if (argc == 4 && !strcmp(argv[1], "snapshot"))
-		return cmd_snapshot(argv[2], argv[3]);
-	fprintf(stderr, "usage: syncranges write FILE SEED STRATEGY | check FILE SEED | "
-			"snapshot FILE COPY\n");
+	fprintf(stderr, "usage: syncranges write FILE SEED STRATEGY [DISK COPY] | "
+			"check FILE SEED\n");
 	return 2;
 }
