@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The results of many runs in one file, and as a page: docs/powercut.md.
+
+A run takes minutes, all kernels and file systems take most of an hour. So each adds its rows to a
+file, and the page is printed from that.
+"""
+
+import json
+import os
+import re
+
+HEAD = """# Power cuts
+
+<!-- Printed by tests/powercut/run --markdown. Change that, not this. -->
+
+What was durable according to pgw_sync or a commit, and was there after the power of a guest was cut.
+How it is done and judged: `tests/powercut/README.md`. Printed from one file of results by
+
+    tests/powercut/run --kernel 6.1,6.12,6.16,newest --fs ext4,xfs,btrfs --json results --strategies \\
+        auto,writeout,span,fdatasync,per-range
+    tests/powercut/run --markdown results >docs/powercut.md
+
+*Judged* are databases, or files of pages, in images of the disk after a cut; *violations* are those
+in which something acknowledged was missing or wrong. *Restored* counts databases that recovery
+brought back from a record. Controls leave a barrier out, and must lose data: else the frame
+would not notice.
+"""
+
+
+def key(row):
+    return [row[k] for k in ("kernel", "fs", "disk", "kind", "how", "mapped", "control")]
+
+
+def add(path, rows):
+    """Put rows into the file, in place of those of the same kernel, file system, disk and job."""
+    new = [key(r) for r in rows]
+    kept = [r for r in read(path) if key(r) not in new] if os.path.exists(path) else []
+    with open(path + ".new", "w", encoding="utf-8") as f:
+        json.dump(kept + rows, f, indent=1)
+    os.replace(path + ".new", path)
+
+
+def read(path):
+    with open(path, encoding="utf-8") as f:
+        return json.load(f)
+
+
+def strategy(row):
+    """What pgw_sync did in the end, as the workload prints it; the store tells it last, in brackets."""
+    m = re.search(r", ([a-z-]+) \(|: ([a-z-]+) \(", row["said"])
+    return (m[1] or m[2]) if m else ""
+
+
+def version(text):
+    return [int(n) for n in re.findall(r"\d+", text)]
+
+
+def cells(columns):
+    return "| " + " | ".join(str(c) for c in columns) + " |"
+
+
+def lines(rows, columns, name):
+    """One line for each way of doing it, one group of columns for each kernel."""
+    kernels = sorted({r["kernel"] for r in rows}, key=version)
+    out = [cells([*columns, *kernels]), cells("---" for _ in [*columns, *kernels])]
+    groups = {}
+    for r in rows:
+        groups.setdefault(name(r), {})[r["kernel"]] = r
+    for group, by_kernel in groups.items():
+        out.append(cells([*group, *(result(by_kernel.get(k)) for k in kernels)]))
+    return out
+
+
+def result(row):
+    if not row:
+        return "not run"
+    restored = f", {row['restored']} restored" if row["how"] in ("group", "relaxed") else ""
+    text = f"{row['violations']} of {row['judged']}{restored}"
+    return text if row["expected"] else f"**{text}: not as expected**"
+
+
+def markdown(path):
+    rows = sorted(read(path), key=lambda r: (r["fs"], r["kind"], r["how"], r["mapped"], r["disk"]))
+    sound = [r for r in rows if not r["control"]]
+    out = [HEAD]
+    through = {False: "pwrite", True: "map"}
+    parts = (
+        ("pgw_sync: violations", [r for r in sound if r["kind"] == "pages"], "asked"),
+        ("The store: violations", [r for r in sound if r["kind"] == "store"], "mode"),
+        ("Controls: violations, which there must be", [r for r in rows if r["control"]], "left out"),
+    )
+    for title, part, how in parts:
+        out += [f"## {title}", ""]
+        out += lines(
+            part,
+            ["file system", "disk", how, "used", "through"],
+            lambda r: (r["fs"], r["disk"], f"{r['kind']}: {r['how']}" if r["control"] else r["how"], strategy(r), through[r["mapped"]]),
+        )
+        out.append("")
+    judged = sum(r["judged"] for r in sound)
+    bad = sum(r["violations"] for r in sound)
+    unexpected = sum(not r["expected"] for r in rows)
+    out.append(f"In all {judged} judged, {bad} violations; {unexpected} results that were not as expected.")
+    return "\n".join(out) + "\n"
