@@ -19,10 +19,10 @@ import sys
 LOG_MAGIC = 0x6A736677736872
 SECTOR = 512
 
-# How long a write takes, in milliseconds: most are quick, some are overtaken by many others.
+# How long a write takes, in milliseconds: many are overtaken by others.
 QUICK = (0.1, 3.0)
 SLOW = 20.0
-SLOW_SHARE = 0.12
+SLOW_SHARE = 0.4
 FLUSH = 0.5
 
 # Protocol: https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md
