@@ -21,6 +21,7 @@
 
 #include "forkmark.h"
 #include "jemalloc_private.h"
+#include "mainthread.h"
 #include "purger.h"
 #include "space.h"
 
@@ -82,6 +83,7 @@ static void in_child(void)
 	 * were not taken, which does no harm. */
 	if (alone ? libc_alone && !__libc_single_threaded : !purger_sleeps)
 		je_child();
+	pgw__mainthread_watch();
 }
 
 int __wrap_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void))

@@ -32,6 +32,7 @@
 
 #include "decay.h"
 #include "jemalloc_private.h"
+#include "mainthread.h"
 #include "options.h"
 #include "purge.h"
 #include "purger.h"
@@ -419,6 +420,7 @@ static void report(struct pgw__json *j)
 __attribute__((constructor)) static void enter(void)
 {
 	pgw__report_register("alloc", report);
+	pgw__mainthread_watch();
 }
 
 __attribute__((destructor)) static void leave(void)

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/prctl.h>
@@ -37,6 +38,10 @@
 /* With traffic, but nothing unused, the thread looks as often. */
 #define LOOK_MS 1000
 
+/* A thread that has rested for so long ends. The next one costs 50 us; but a process whose own
+ * threads have all ended, without exit(3), must not live on for ours. */
+#define REST_MS 5000
+
 /* Memory that a child would copy at its or the parent's next write. Purging it costs a few hundred
  * ns a page, which is less, but also a system call for a process that forks all the time. */
 #define FORK_BYTES (UINT64_C(256) << 10)
@@ -57,6 +62,12 @@ static _Atomic uint64_t retry_ms;
 static _Atomic uint64_t traffic; /* bytes since the arenas were last looked at; no thread yet */
 static _Atomic uint64_t check_at = CHECK_BYTES; /* when to look next */
 static atomic_bool exiting;
+static _Atomic uint64_t left; /* the generation whose main thread has ended; 0: none */
+
+/* The generation of the thread, once it can be joined; 0: none, or somebody has taken it, and joins
+ * or detaches it. */
+static _Atomic uint64_t joinable;
+static pthread_t thread;
 
 /* Has there been traffic since the thread last looked? RESTING: no, and it sleeps until there is. */
 static _Atomic enum { BUSY, QUIET, RESTING } activity;
@@ -70,8 +81,16 @@ bool pgw__purger_running(void)
 
 struct watch {
 	uint64_t decay_ms; /* when to decay next; 0: resting */
+	uint64_t end_ms;   /* resting: until then; 0: not resting */
 	bool idle;	   /* nothing was pending a moment ago either */
 };
+
+static bool main_has_left(void)
+{
+	uint64_t g = atomic_load(&left);
+
+	return g && g == pgw__space_generation();
+}
 
 static void decay(struct watch *w, uint64_t now)
 {
@@ -112,8 +131,36 @@ static void purge_lazy_due(uint64_t now)
 	pgw__purge_lazy(now - pgw__option(PGW_ALLOC_LAZY) / 2);
 }
 
-/* Sleeps at most once. */
-static void turn(struct watch *w)
+static bool take_thread(void)
+{
+	uint64_t g = pgw__space_generation();
+
+	return atomic_compare_exchange_strong(&joinable, &g, 0);
+}
+
+/* True: this thread has rested long enough, and there is none from here on. False if there was traffic
+ * meanwhile: whoever has seen the thread left word for it (note_traffic), or pending memory, which
+ * the caller looked for under the lock. */
+static bool retire(void)
+{
+	uint64_t mine = pgw__space_generation(), none = 0;
+	int resting = RESTING;
+
+	if (!take_thread())
+		return false; /* main leaves, and waits for this thread */
+	atomic_store(&running, 0);
+	if (!atomic_compare_exchange_strong(&activity, &resting, BUSY) &&
+	    atomic_compare_exchange_strong(&running, &none, mine)) {
+		thread = pthread_self();
+		atomic_store(&joinable, mine);
+		return false;
+	}
+	(void)pthread_detach(pthread_self());
+	return true;
+}
+
+/* Sleeps at most once. false: this thread's time is over. */
+static bool turn(struct watch *w)
 {
 	uint64_t age = pgw__option(PGW_ALLOC_AGE);
 	uint64_t now = pgw__now_ms();
@@ -127,6 +174,12 @@ static void turn(struct watch *w)
 
 	v = pgw__space_lock_and_view();
 	next = earlier(w->decay_ms, lazy_due(&v));
+	if (next || v.pending_ranges)
+		w->end_ms = 0;
+	if (main_has_left()) {
+		pgw__space_unlock();
+		return false;
+	}
 	if (pgw__space_over(&v)) {
 		/* All of it: what is left would only make the next call a smaller one. */
 		pgw__space_unlock();
@@ -146,11 +199,20 @@ static void turn(struct watch *w)
 		 * more age, in which nobody has to wake us. */
 		w->idle = true;
 		pgw__space_wait_and_unlock(earlier(now + age, next), false);
-	} else if (w->decay_ms || atomic_load(&activity) == RESTING) {
+	} else if (next) {
 		pgw__space_wait_and_unlock(next, true);
-	} else { /* traffic, just now */
+	} else if (atomic_load(&activity) != RESTING) { /* traffic, just now */
 		pgw__space_unlock();
+	} else if (!w->end_ms || now < w->end_ms) {
+		w->end_ms = w->end_ms ? w->end_ms : now + REST_MS;
+		pgw__space_wait_and_unlock(w->end_ms, true);
+	} else {
+		bool over = retire();
+
+		pgw__space_unlock();
+		return !over;
 	}
+	return true;
 }
 
 static void *purger(void *arg)
@@ -161,15 +223,14 @@ static void *purger(void *arg)
 	(void)prctl(PR_SET_NAME, "pagewise");
 	if (pgw__option(PGW_ALLOC_PRESSURE))
 		pgw__pressure_init();
-	for (;;)
-		turn(&w);
+	while (turn(&w))
+		continue;
 	return NULL;
 }
 
 static int make_thread(void)
 {
 	pthread_attr_t attr;
-	pthread_t t;
 	sigset_t all;
 	int err = pthread_attr_init(&attr);
 
@@ -178,13 +239,11 @@ static int make_thread(void)
 	sigfillset(&all); /* the program's signals are for its own threads */
 	err = pthread_attr_setsigmask_np(&attr, &all);
 	if (!err)
-		err = pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	if (!err)
 		err = pthread_attr_setstacksize(&attr, STACK_BYTES);
 	if (!err)
-		err = pthread_create(&t, &attr, purger, NULL);
+		err = pthread_create(&thread, &attr, purger, NULL);
 	if (err == EINVAL && !pthread_attr_setstacksize(&attr, PTHREAD_STACK_MIN + (1u << 20)))
-		err = pthread_create(&t, &attr, purger, NULL); /* large static TLS */
+		err = pthread_create(&thread, &attr, purger, NULL); /* large static TLS */
 	(void)pthread_attr_destroy(&attr);
 	return err;
 }
@@ -197,11 +256,14 @@ static void start(uint64_t generation)
 	/* pthread_create allocates, and comes by here: the claim sends it away. */
 	if (old == generation || !atomic_compare_exchange_strong(&running, &old, generation))
 		return;
-	if (make_thread()) {
+	if (main_has_left()) {
+		atomic_store(&running, 0);
+	} else if (make_thread()) {
 		atomic_store(&retry_ms, pgw__now_ms() + RETRY_AFTER_MS);
 		atomic_store(&running, 0);
 		PGW__ALLOC_COUNT(thread_fails, 1);
 	} else {
+		atomic_store(&joinable, generation);
 		atomic_store(&wanted, 0);
 		atomic_store(&check_at, CHECK_BYTES); /* for a child */
 		PGW__ALLOC_COUNT(threads, 1);
@@ -218,6 +280,24 @@ static void note_traffic(void)
 		return;
 	if (atomic_exchange(&activity, BUSY) == RESTING)
 		pgw__space_wake();
+}
+
+/* The last thread to end runs exit(3)'s handlers. That must not be ours, whose descriptors are not
+ * the program's (pressure.c). */
+void pgw__purger_main_leaves(void)
+{
+	bool taken = false;
+
+	if (!pgw__space_generation())
+		return;
+	atomic_store(&left, pgw__space_generation());
+	while (pgw__purger_running() && !(taken = take_thread()))
+		(void)sched_yield(); /* it is being made, or about to end */
+	if (!taken)
+		return;
+	pgw__space_wake();
+	(void)pthread_join(thread, NULL);
+	atomic_store(&running, 0);
 }
 
 static bool young(void)
@@ -259,9 +339,11 @@ void pgw__purger_poll(bool in_malloc, uint64_t bytes)
 {
 	if (pgw__purger_running()) {
 		note_traffic();
-		return;
+		if (pgw__purger_running()) /* still: it has been told */
+			return;
 	}
-	if (atomic_load(&exiting) || !pgw__space_generation() || !pgw__option(PGW_ALLOC_THREAD))
+	if (atomic_load(&exiting) || main_has_left() || !pgw__space_generation() ||
+	    !pgw__option(PGW_ALLOC_THREAD))
 		return;
 	if (!in_malloc && !__libc_single_threaded)
 		return;
@@ -290,7 +372,7 @@ void pgw__purger_notice(const struct pgw__space_view *v)
 	}
 	if (over) {
 		pgw__purge_inline(0, UINT64_MAX, SIZE_MAX);
-	} else if (!pgw__option(PGW_ALLOC_THREAD) || atomic_load(&retry_ms)) {
+	} else if (!pgw__option(PGW_ALLOC_THREAD) || atomic_load(&retry_ms) || main_has_left()) {
 		uint64_t now = pgw__now_ms(), age = pgw__option(PGW_ALLOC_AGE);
 
 		if (v->oldest_ms + age <= now)

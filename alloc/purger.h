@@ -6,7 +6,11 @@
  * process that frees little has none. It purges what is pending, and it drives the decay of
  * jemalloc (the upstream), which by itself happens on the way of malloc and free only: a process
  * that frees and goes idle gets its memory back to the kernel. While anything is left that will
- * decay or is pending, the thread wakes for it; when nothing is left it rests until there is traffic.
+ * decay or is pending, the thread wakes for it; when nothing is left it rests until there is traffic,
+ * and ends if there is none for long.
+ *
+ * A process also ends with its last thread, when main has called pthread_exit(3) or ended itself in
+ * some other way. Ours must not be that last one: it ends when main does, and none is made any more.
  *
  * It cannot be made in an extent hook (pthread_create allocates), so the hook only leaves word, and
  * the thread is made at the next safe point: jemalloc's thread events, which come about every 64 KiB
@@ -18,9 +22,9 @@
  * event of malloc makes the thread then; and it does so early, before there is much to free.
  *
  * Where there is no thread (not yet, PAGEWISE_ALLOC=thread:off, no more threads to be had, a vfork
- * child) the thread that frees purges, once what is pending is over the limit.
+ * child, main has ended) the thread that frees purges, once what is pending is over the limit.
  *
- *   none ──(worth_it, safe point)──► running in this generation ──(fork)──► none
+ *   none ──(worth_it, safe point)──► running in this generation ──(fork, rested, main ends)──► none
  *    └─(over the limit)─► purge inline  │  └──(a quarter over) ───► also purge inline
  *                                       ▼
  *                    busy ◄──(something pending, or 64 KiB of traffic)── resting
@@ -62,6 +66,9 @@ bool pgw__purger_running(void);
 
 /* The process is exiting: make no thread any more. */
 void pgw__purger_exit(void);
+
+/* The main thread ends, and the process does not: end, and make no thread any more. */
+void pgw__purger_main_leaves(void);
 
 /* In the forking thread, before jemalloc takes its locks: purge what the child would have to copy.
  * alone: there is no other thread. */

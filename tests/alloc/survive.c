@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -558,6 +559,81 @@ static int many_short_threads(void)
 	return stats().threads == 1 ? 0 : wrong("not one purger");
 }
 
+/* The process ends with its last thread, with 0 (POSIX, pthread_exit). A purger that counts as one
+ * would be seen by the time limit of the test. */
+static void *outlives_main(void *arg)
+{
+	usleep(*(useconds_t *)arg);
+	if (!memory_works(3000, 3))
+		exit(wrong("memory, when main has left"));
+	return NULL;
+}
+
+static int leave(useconds_t *us)
+{
+	pthread_t t;
+
+	if (pthread_create(&t, NULL, outlives_main, us))
+		return wrong("pthread_create");
+	pthread_exit(NULL);
+}
+
+static int main_leaves(void)
+{
+	static useconds_t us;
+
+	if (!memory_works(2000, 1) || !stats().threads)
+		return wrong("memory, or no purger");
+	return leave(&us);
+}
+
+/* All traffic comes when main has left already. */
+static int main_leaves_first(void)
+{
+	static useconds_t us = 100 * 1000;
+
+	return leave(&us);
+}
+
+/* Main of the child is the thread that forked. */
+static void *fork_and_leave(void *arg)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		if (!memory_works(2000, 4) || !stats().threads)
+			_exit(1);
+		pthread_exit(NULL);
+	}
+	return wait_for(pid) ? arg : NULL;
+}
+
+static int main_leaves_child(void)
+{
+	static char cannot[] = "the child";
+	pthread_t t;
+	void *bad;
+
+	if (!memory_works(2000, 1) || !stats().threads)
+		return wrong("memory, or no purger");
+	if (pthread_create(&t, NULL, fork_and_leave, cannot) || pthread_join(t, &bad))
+		return wrong("pthread_create");
+	return bad ? wrong(bad) : 0;
+}
+
+/* Nothing of the C library runs; the purger ends when nothing is left to do. */
+static int main_ends_raw(void)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		if (!memory_works(2000, 1) || !stats().threads)
+			_exit(1);
+		syscall(SYS_exit, 0);
+	}
+	return wait_for(pid) ? wrong("the child") : 0;
+}
+
 /* exit while others allocate and memory is in flight. */
 static int exit_while_purging(void)
 {
@@ -725,6 +801,10 @@ static const struct {
 	{ "address-limit", address_limit },
 	{ "sparse", sparse },
 	{ "many-short-threads", many_short_threads },
+	{ "main-leaves", main_leaves },
+	{ "main-leaves-first", main_leaves_first },
+	{ "main-leaves-child", main_leaves_child },
+	{ "main-ends-raw", main_ends_raw },
 	{ "exit-while-purging", exit_while_purging },
 	{ "exit-in-handler", exit_in_handlers },
 	{ "exit-child", exit_child },
