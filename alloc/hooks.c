@@ -29,6 +29,7 @@
 
 #include <pagewise/advise.h>
 #include <pagewise/alloc.h>
+#include <pagewise/probe.h>
 
 #include "decay.h"
 #include "jemalloc_private.h"
@@ -343,6 +344,20 @@ __attribute__((visibility("default"))) int malloc_trim(size_t pad)
 	pgw_alloc_stats_get(&after);
 	errno = saved;
 	return after.purged_ranges - after.kept_ranges > before.purged_ranges - before.kept_ranges;
+}
+
+/* The one function of glibc's family that jemalloc lacks. Its memory would be glibc's, and end in our
+ * free. */
+__attribute__((visibility("default"))) void *pvalloc(size_t size)
+{
+	size_t page = pgw_page_size(), rounded = (size + page - 1) & ~(page - 1);
+	void *p = NULL;
+	int err = rounded < size ? ENOMEM : posix_memalign(&p, page, rounded ? rounded : page);
+
+	if (!err)
+		return p;
+	errno = err;
+	return NULL;
 }
 
 int pgw_alloc_option_set(enum pgw_alloc_option option, uint64_t value)

@@ -25,7 +25,7 @@ pgw_report_register_0@@PAGEWISE_0.1
 END
 diff -u "$tmp/versioned.expected" "$tmp/versioned" >&2 || fail "other versioned symbols"
 
-# The list of Debian 12's, for machines without it; and one of the C library's that it lacks.
+# The list of Debian 12's, for machines without it; and two of the C library's that it lacks.
 cat >"$tmp/jemalloc" <<END
 _ZdaPv
 _ZdaPvRKSt9nothrow_t
@@ -65,6 +65,7 @@ mallocx
 memalign
 nallocx
 posix_memalign
+pvalloc
 rallocx
 realloc
 sallocx
