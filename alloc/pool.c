@@ -50,26 +50,81 @@ static void drop(struct pgw__pool *p, struct pgw__extent *e)
 	pgw__extent_free(p->cache, e);
 }
 
+/* Insert between neighbours in order: one of them has no child on that side. */
+#define INSERT_BETWEEN(tree, head, below, above, e, field) \
+	do {                                               \
+		if ((below) && !RB_RIGHT(below, field)) {  \
+			RB_SET(e, below, field);           \
+			RB_RIGHT(below, field) = (e);      \
+		} else if (above) {                        \
+			RB_SET(e, above, field);           \
+			RB_LEFT(above, field) = (e);       \
+		} else {                                   \
+			RB_SET(e, NULL, field);            \
+			RB_ROOT(head) = (e);               \
+		}                                          \
+		tree##_RB_INSERT_COLOR(head, e);           \
+	} while (0)
+
+static void insert_size(struct pgw__pool *p, struct pgw__extent *e, struct pgw__extent *near)
+{
+	struct pgw__extent *above;
+
+	if (near && size_cmp(near, e) < 0) {
+		above = RB_NEXT(pgw__extent_size_tree, &p->by_size, near);
+		if (!above || size_cmp(e, above) < 0) {
+			INSERT_BETWEEN(pgw__extent_size_tree, &p->by_size, near, above, e, by_size);
+			return;
+		}
+	}
+	RB_INSERT(pgw__extent_size_tree, &p->by_size, e);
+}
+
+/* The neighbours that e would have. */
+static void find_place(struct pgw__pool *p, const struct pgw__extent *e, struct pgw__extent *near,
+    struct pgw__extent **below, struct pgw__extent **above)
+{
+	*below = near && near->start < e->start ? near : at_or_below(p, e->start);
+	*above = *below ? RB_NEXT(pgw__extent_addr_tree, &p->by_addr, *below)
+			: RB_MIN(pgw__extent_addr_tree, &p->by_addr);
+	if (*below == near && *above && (*above)->start <= e->start) {
+		*below = at_or_below(p, e->start);
+		*above = RB_NEXT(pgw__extent_addr_tree, &p->by_addr, *below);
+	}
+}
+
 int pgw__pool_add(struct pgw__pool *p, struct pgw__extent *e)
 {
-	struct pgw__extent *below = at_or_below(p, e->start);
-	struct pgw__extent *above = below ? RB_NEXT(pgw__extent_addr_tree, &p->by_addr, below)
-					  : RB_MIN(pgw__extent_addr_tree, &p->by_addr);
+	return pgw__pool_add_near(p, e, NULL);
+}
 
+int pgw__pool_add_near(struct pgw__pool *p, struct pgw__extent *e, struct pgw__extent *near)
+{
+	struct pgw__extent *below, *above;
+	bool joined = false;
+
+	find_place(p, e, near, &below, &above);
 	if ((below && pgw__extent_end(below) > e->start) ||
 	    (above && pgw__extent_end(e) > above->start))
 		return -EEXIST;
 	if (above && pgw__extent_end(e) == above->start) {
 		e->len += above->len;
 		drop(p, above);
+		joined = true;
 	}
 	if (below && pgw__extent_end(below) == e->start) {
 		e->start = below->start;
 		e->len += below->len;
 		drop(p, below);
+		joined = true;
 	}
-	RB_INSERT(pgw__extent_addr_tree, &p->by_addr, e);
-	RB_INSERT(pgw__extent_size_tree, &p->by_size, e);
+	if (joined) {
+		RB_INSERT(pgw__extent_addr_tree, &p->by_addr, e);
+		RB_INSERT(pgw__extent_size_tree, &p->by_size, e);
+	} else {
+		INSERT_BETWEEN(pgw__extent_addr_tree, &p->by_addr, below, above, e, by_addr);
+		insert_size(p, e, near);
+	}
 	TAILQ_INSERT_TAIL(&p->queue, e, queue);
 	p->count++;
 	p->bytes += e->len;

@@ -36,6 +36,10 @@ void pgw__pool_init(struct pgw__pool *p, struct pgw__extent_cache *cache);
  * the same memory twice. */
 int pgw__pool_add(struct pgw__pool *p, struct pgw__extent *e);
 
+/* The same for one of many that come in the order of addresses, from one hold of the lock: near is the
+ * one that was added before it (in this way), or NULL. Finds the place without a walk down the tree. */
+int pgw__pool_add_near(struct pgw__pool *p, struct pgw__extent *e, struct pgw__extent *near);
+
 /* Take e out; it is the caller's then. */
 void pgw__pool_remove(struct pgw__pool *p, struct pgw__extent *e);
 

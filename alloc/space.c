@@ -115,12 +115,13 @@ void pgw__space_unlock(void)
 }
 
 /* Let others in, in the middle of something long (S3). */
-static void breathe(size_t done)
+static bool breathe(size_t done)
 {
-	if (done % PGW__SLICE == 0) {
-		pgw__space_unlock();
-		pgw__space_lock();
-	}
+	if (done % PGW__SLICE)
+		return false;
+	pgw__space_unlock();
+	pgw__space_lock();
+	return true;
 }
 
 void pgw__space_fork_alone(bool alone)
@@ -432,7 +433,7 @@ size_t pgw__space_take(struct pgw__batch *b, uint64_t target, uint64_t cutoff)
 	       (from->bytes > target || e->stamp < cutoff)) {
 		pgw__pool_remove(from, e);
 		launch(b, e);
-		breathe(b->n);
+		(void)breathe(b->n);
 	}
 	pgw__space_unlock();
 	pgw__space_list(b);
@@ -458,10 +459,13 @@ static enum pgw__state landed(const struct pgw__batch *b, int status, uint64_t l
 
 void pgw__space_put(struct pgw__batch *b)
 {
+	struct pgw__extent *near[POOLS] = { NULL };
 	struct pgw__extent *e, *next;
+	uint64_t now;
 	size_t i = 0;
 
 	pgw__space_lock();
+	now = stamp_ms();
 	pgw__space.n.purges++;
 	for (e = RB_MIN(pgw__extent_addr_tree, &b->extents); e; e = next, i++) {
 		enum pgw__state to = landed(b, b->status[i], e->len);
@@ -470,10 +474,14 @@ void pgw__space_put(struct pgw__batch *b)
 		TAILQ_REMOVE(&pgw__space.in_flight, e, queue);
 		RB_REMOVE(pgw__extent_addr_tree, &b->extents, e);
 		pgw__space.in_flight_bytes -= e->len;
-		e->stamp = stamp_ms();
-		if (pgw__pool_add(&pgw__space.pool[to], e))
+		e->stamp = now;
+		if (pgw__pool_add_near(&pgw__space.pool[to], e, near[to]))
 			abort();
-		breathe(i + 1);
+		near[to] = e;
+		if (breathe(i + 1)) {
+			memset(near, 0, sizeof(near));
+			now = stamp_ms();
+		}
 	}
 	pgw__space_note_clean();
 	if (TAILQ_EMPTY(&pgw__space.in_flight))

@@ -48,7 +48,9 @@ static void mark(size_t page, size_t n, bool value)
 	}
 }
 
-static int add(size_t page, size_t n)
+static struct pgw__extent *last; /* what add_near has added */
+
+static int add_near(size_t page, size_t n, struct pgw__extent *near)
 {
 	struct pgw__extent *e = pgw__extent_new(&cache);
 	int err;
@@ -57,10 +59,17 @@ static int add(size_t page, size_t n)
 	e->start = at(page);
 	e->len = n * PAGE;
 	e->stamp = ++now;
-	err = pgw__pool_add(&pool, e);
+	err = pgw__pool_add_near(&pool, e, near);
 	if (err)
 		pgw__extent_free(&cache, e);
+	else
+		last = e;
 	return err;
+}
+
+static int add(size_t page, size_t n)
+{
+	return add_near(page, n, NULL);
 }
 
 /* The length of the run of equal flags at page. */
@@ -140,6 +149,26 @@ static void try_add(void)
 	mark(page, n, true);
 }
 
+/* Many in the order of addresses; what is between stays out, or is in already. */
+static void try_add_run(void)
+{
+	size_t page = (size_t)rand() % PAGES;
+	size_t n = 1 + (size_t)rand() % 2, gap = (size_t)rand() % 3;
+	struct pgw__extent *near = NULL;
+
+	for (; page + n <= PAGES; page += n + gap) {
+		bool taken = in[page] || in[page + n - 1];
+
+		assert_int_equal(add_near(page, n, near), taken ? -EEXIST : 0);
+		if (taken)
+			continue;
+		mark(page, n, true);
+		near = last;
+		if (rand() % 8 == 0)
+			break;
+	}
+}
+
 static void try_fit(void)
 {
 	size_t n = 1 + (size_t)rand() % 12, expected = best(n);
@@ -206,7 +235,9 @@ static void random_operations(void **state)
 		int adds = i / 1000 % 2 ? 7 : 3;
 		int what = rand() % 10;
 
-		if (what < adds)
+		if (what < adds && what == 0)
+			try_add_run();
+		else if (what < adds)
 			try_add();
 		else if (what % 4 == 0)
 			try_fit();
