@@ -121,7 +121,7 @@ def one_import(a, mode, tmp):
     p, source = start_import(a, mode, db, group)
     out, err = p.communicate()
     if p.returncode != 0 or (source and source.wait() != 0):
-        fail(f"{mode}: {err.strip()}")
+        fail(f"{mode}: left with {p.returncode}: {err.strip()}")
     got = json.loads(out)
     got["file_bytes"] = os.stat(os.path.join(db, "data.mdb")).st_blocks * 512
     shutil.rmtree(db)
