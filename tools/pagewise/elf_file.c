@@ -31,7 +31,8 @@ bool elf_open(struct elf *e, int fd)
 	map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (map == MAP_FAILED)
 		return false;
-	*e = (struct elf){ map, (size_t)st.st_size };
+	e->map = map;
+	e->len = (size_t)st.st_size;
 	if (!memcmp(e->map, ELFMAG, SELFMAG) && e->map[EI_CLASS] == class)
 		return true;
 	elf_close(e);
