@@ -143,6 +143,21 @@ PUBLIC const char *pgw_record_state_name(enum pgw_record_state s)
 	return (unsigned)s < n ? record_state_names[s] : NULL;
 }
 
+static const char *const recover_action_names[] = {
+	[PGW_RECOVER_NOTHING] = "nothing",
+	[PGW_RECOVER_IN_USE] = "in-use",
+	[PGW_RECOVER_KEPT] = "kept",
+	[PGW_RECOVER_RESTORED] = "restored",
+	[PGW_RECOVER_REFUSED] = "refused",
+};
+
+PUBLIC const char *pgw_recover_action_name(enum pgw_recover_action a)
+{
+	const unsigned n = sizeof(recover_action_names) / sizeof(*recover_action_names);
+
+	return (unsigned)a < n ? recover_action_names[a] : NULL;
+}
+
 PUBLIC int pgw_env_recover(const char *path, unsigned flags, struct pgw_recover_report *report)
 {
 	unsigned open_flags = flags & PGW_RECOVER_NOSUBDIR ? MDB_NOSUBDIR : 0;

@@ -252,6 +252,9 @@ enum pgw_recover_action {
 	PGW_RECOVER_REFUSED   /* nothing could be proven; reason says why */
 };
 
+/* "nothing", ...; NULL for a value that is none. Static storage. */
+const char *pgw_recover_action_name(enum pgw_recover_action a);
+
 struct pgw_record_report {
 	enum pgw_record_state state;
 	uint64_t seq;

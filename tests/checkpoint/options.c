@@ -81,6 +81,9 @@ static void has_a_name_for_everything(void **state)
 	assert_null(pgw_durability_name((enum pgw_durability)3));
 	assert_string_equal(pgw_record_state_name(PGW_RECORD_PROVEN), "proven");
 	assert_null(pgw_record_state_name((enum pgw_record_state)99));
+	assert_string_equal(pgw_recover_action_name(PGW_RECOVER_NOTHING), "nothing");
+	assert_string_equal(pgw_recover_action_name(PGW_RECOVER_REFUSED), "refused");
+	assert_null(pgw_recover_action_name((enum pgw_recover_action)(PGW_RECOVER_REFUSED + 1)));
 	for (int code = PGW_NOT_POSSIBLE; code <= PGW_BUSY; code++)
 		assert_non_null(strstr(mdb_strerror(code), "PGW_"));
 	assert_string_equal(pgw_strerror(-ENOSPC), strerror(ENOSPC));

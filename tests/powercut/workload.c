@@ -146,18 +146,11 @@ static int store_run(
 /* What the next open would do. The first word of what it prints says what it did. */
 static int recover(const char *dir)
 {
-	static const char *const actions[] = {
-		[PGW_RECOVER_NOTHING] = "nothing",
-		[PGW_RECOVER_IN_USE] = "in-use",
-		[PGW_RECOVER_KEPT] = "kept",
-		[PGW_RECOVER_RESTORED] = "restored",
-		[PGW_RECOVER_REFUSED] = "refused",
-	};
 	struct pgw_recover_report r = { 0 };
 	int rc = pgw_env_recover(dir, 0, &r);
 
 	printf("%s: %s; records: %s of %" PRIu64 ", %s of %" PRIu64 "; newest %" PRIu64 "%s%s\n",
-	    actions[r.action], pgw_strerror(rc), pgw_record_state_name(r.record[0].state),
+	    pgw_recover_action_name(r.action), pgw_strerror(rc), pgw_record_state_name(r.record[0].state),
 	    r.record[0].txnid, pgw_record_state_name(r.record[1].state), r.record[1].txnid,
 	    r.newest_txnid, r.reason ? "; " : "", r.reason ? r.reason : "");
 	return rc != 0;

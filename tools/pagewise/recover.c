@@ -26,14 +26,6 @@ static const char usage[] =
     "  --check  say what would be done, and change nothing\n"
     "  --json   one JSON object\n";
 
-static const char *const actions[] = {
-	[PGW_RECOVER_NOTHING] = "nothing",
-	[PGW_RECOVER_IN_USE] = "in-use",
-	[PGW_RECOVER_KEPT] = "kept",
-	[PGW_RECOVER_RESTORED] = "restored",
-	[PGW_RECOVER_REFUSED] = "refused",
-};
-
 const char *environment_time(uint64_t ns, char out[ENVIRONMENT_TIME])
 {
 	time_t t = (time_t)(ns / 1000000000u);
@@ -142,7 +134,7 @@ static void print_json(const struct pgw_recover_report *r, int rc)
 		json_object_array_add(records, record);
 	}
 	json_object_object_add(o, "records", records);
-	json_object_object_add(o, "action", string_or_null(actions[r->action]));
+	json_object_object_add(o, "action", string_or_null(pgw_recover_action_name(r->action)));
 	json_object_object_add(o, "txnid", number(r->txnid));
 	json_object_object_add(o, "wall_ns", number(r->wall_ns));
 	json_object_object_add(o, "lost_txnids", number(r->lost_txnids));
