@@ -17,4 +17,19 @@ expect_message "no command given"
 expect_code 2 "$pagewise" frobnicate
 expect_message "there is no command 'frobnicate'"
 expect_code 2 "$pagewise" --frobnicate
+expect_message "^pagewise: unrecognized option '--frobnicate'"
 expect_message "pagewise --help"
+
+# Messages say which command they are of, and help is where it is looked for.
+expect_code 0 "$pagewise" help >"$tmp/out"
+"$pagewise" --help | diff "$tmp/out" - >&2 || fail "help is not --help"
+for command in $("$pagewise" --help | awk '/^  [a-z]/ { print $1 }'); do
+    expect_code 0 "$pagewise" help "$command" >"$tmp/out"
+    "$pagewise" "$command" --help | diff "$tmp/out" - >&2 || fail "help $command"
+    "$pagewise" "$command" --frobnicate 2>"$tmp/err"
+    expect_message "^pagewise $command: unrecognized option '--frobnicate'"
+done
+expect_code 2 "$pagewise" help frobnicate
+expect_message "there is no command 'frobnicate'"
+expect_code 2 "$pagewise" help run probe
+expect_message "help takes one command"

@@ -52,7 +52,7 @@ static void help(void)
 	for (size_t i = 0; i < NCOMMANDS; i++)
 		printf("  %-8s %s\n", commands[i].name, commands[i].summary);
 	puts("\n"
-	     "  --help     this text; 'pagewise COMMAND --help' for a command\n"
+	     "  --help     this text; 'pagewise help COMMAND' for a command\n"
 	     "  --version  the version\n\n"
 	     "See pagewise(1), and pagewise(7) for the environment variables.");
 }
@@ -66,6 +66,40 @@ static int finish_output(int code)
 	return code ? code : EXIT_FAILURE;
 }
 
+/* argv[0] is the name of a command. */
+static int run_command(int argc, char **argv)
+{
+	char title[32];
+
+	for (size_t i = 0; i < NCOMMANDS; i++) {
+		if (strcmp(argv[0], commands[i].name))
+			continue;
+		/* What getopt's messages begin with. */
+		snprintf(title, sizeof(title), "pagewise %s", commands[i].name);
+		argv[0] = title;
+		optind =
+		    0; /* glibc: start anew, with the order of options as the command wants it */
+		return finish_output(commands[i].run(argc, argv));
+	}
+	complain("there is no command '%s'", argv[0]);
+	return usage_error(NULL);
+}
+
+/* pagewise help [COMMAND]: the same as --help behind it. */
+static int help_command(int argc, char **argv)
+{
+	char option[] = "--help", *request[] = { argv[1], option, NULL };
+
+	if (argc > 2) {
+		complain("help takes one command");
+		return usage_error(NULL);
+	}
+	if (argc == 2)
+		return run_command(2, request);
+	help();
+	return finish_output(EXIT_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -73,7 +107,11 @@ int main(int argc, char **argv)
 		{ "version", no_argument, NULL, 'V' },
 		{ 0 },
 	};
+	static char name[] = "pagewise";
 
+	if (argc > 0)
+		argv[0] =
+		    name; /* what getopt's messages begin with, wherever this was started from */
 	for (int c; (c = getopt_long(argc, argv, "+hV", options, NULL)) != -1;) {
 		switch (c) {
 		case 'h':
@@ -86,22 +124,11 @@ int main(int argc, char **argv)
 			return usage_error(NULL);
 		}
 	}
-	if (optind == argc) {
+	argc -= optind;
+	argv += optind;
+	if (argc < 1) {
 		complain("no command given");
 		return usage_error(NULL);
 	}
-
-	const char *name = argv[optind];
-
-	for (size_t i = 0; i < NCOMMANDS; i++) {
-		if (strcmp(name, commands[i].name))
-			continue;
-		argc -= optind;
-		argv += optind;
-		optind =
-		    0; /* glibc: start anew, with the order of options as the command wants it */
-		return finish_output(commands[i].run(argc, argv));
-	}
-	complain("there is no command '%s'", name);
-	return usage_error(NULL);
+	return strcmp(argv[0], "help") ? run_command(argc, argv) : help_command(argc, argv);
 }
