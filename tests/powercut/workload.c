@@ -150,9 +150,10 @@ static int recover(const char *dir)
 	int rc = pgw_env_recover(dir, 0, &r);
 
 	printf("%s: %s; records: %s of %" PRIu64 ", %s of %" PRIu64 "; newest %" PRIu64 "%s%s\n",
-	    pgw_recover_action_name(r.action), pgw_strerror(rc), pgw_record_state_name(r.record[0].state),
-	    r.record[0].txnid, pgw_record_state_name(r.record[1].state), r.record[1].txnid,
-	    r.newest_txnid, r.reason ? "; " : "", r.reason ? r.reason : "");
+	    pgw_recover_action_name(r.action), pgw_strerror(rc),
+	    pgw_record_state_name(r.record[0].state), r.record[0].txnid,
+	    pgw_record_state_name(r.record[1].state), r.record[1].txnid, r.newest_txnid,
+	    r.reason ? "; " : "", r.reason ? r.reason : "");
 	return rc != 0;
 }
 
