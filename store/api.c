@@ -13,6 +13,7 @@
 #include "gate.h"
 #include "map.h"
 #include "options.h"
+#include "warm.h"
 
 #define PUBLIC __attribute__((visibility("default")))
 
@@ -52,6 +53,7 @@ PUBLIC int pgw_env_open(const char *path, const struct pgw_env_options *options,
 		mdb_env_close(env);
 		return rc;
 	}
+	pgw__warm_at_open(pgw__env_by_lmdb(env), env, &o);
 	*out = env;
 	return 0;
 }

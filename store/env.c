@@ -320,6 +320,8 @@ void pgw__env_counters_read(const struct pgw__env_counters *c, struct pgw_env_st
 	ADD(allocated_bytes);
 	ADD(updates);
 	ADD(update_batches);
+	ADD(dead_readers);
+	ADD(warmed_bytes);
 #undef ADD
 }
 

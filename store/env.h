@@ -36,6 +36,7 @@ struct pgw__env_counters {
 	_Atomic uint64_t two_barrier_checkpoints;
 	_Atomic uint64_t allocate_calls, allocated_bytes;
 	_Atomic uint64_t updates, update_batches;
+	_Atomic uint64_t dead_readers, warmed_bytes;
 };
 
 struct pgw__checkpointer;
@@ -91,6 +92,7 @@ struct pgw__env {
 	int dir_fd; /* directory to sync with the first durable commit, or -1 */
 
 	_Atomic int failed;		 /* -errno of a failed sync; never cleared */
+	_Atomic unsigned begun;		 /* write transactions, for what is not done for each */
 	_Atomic unsigned short_of_space; /* the disk was full, for so many commits (space.h) */
 	_Atomic uint64_t durable_txnid;
 

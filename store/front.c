@@ -14,6 +14,8 @@
 #include "front.h"
 #include "gate.h"
 #include "map.h"
+#include "options.h"
+#include "warm.h"
 
 #define PUBLIC __attribute__((visibility("default")))
 
@@ -82,7 +84,11 @@ PUBLIC int mdb_env_open(MDB_env *env, const char *path, unsigned flags, mdb_mode
 	struct pgw_recover_report report = { 0 };
 	int rc = pgw__env_by_lmdb(env) ? 0 : pgw__map_reserve(env, flags);
 
-	return rc ? rc : pgw__open_env(env, path, flags, mode, 0, &report);
+	if (!rc)
+		rc = pgw__open_env(env, path, flags, mode, 0, &report);
+	if (!rc)
+		pgw__warm_at_open(pgw__env_by_lmdb(env), env, pgw__options_default());
+	return rc;
 }
 
 PUBLIC void mdb_env_close(MDB_env *env)
@@ -166,6 +172,18 @@ static void begin_space(struct pgw__env *e, MDB_env *env)
 		pgw__space_begin(e, info.me_last_pgno + 1);
 }
 
+/* A reader that was killed keeps its slot, and with it a snapshot, until somebody looks. LMDB does so only
+ * when it finds its table of readers, or a lock, in disorder. */
+static void check_readers(struct pgw__env *e, MDB_env *env)
+{
+	int dead = 0;
+
+	if (atomic_fetch_add_explicit(&e->begun, 1, memory_order_relaxed) % 256 != 255)
+		return;
+	(void)mdb_reader_check(env, &dead);
+	PGW__ENV_COUNT(e, dead_readers, dead);
+}
+
 /* LMDB's begin of a write transaction; the gate, if any, is held. */
 static int begin_writer(struct pgw__env *e, MDB_env *env, unsigned flags, MDB_txn **txn)
 {
@@ -199,6 +217,7 @@ PUBLIC int mdb_txn_begin(MDB_env *env, MDB_txn *parent, unsigned flags, MDB_txn 
 		return pgw__lmdb_txn_begin(env, parent, flags, txn);
 	if (atomic_load(&e->failed))
 		return MDB_PANIC;
+	check_readers(e, env);
 	rc = pgw__gate_enter(e, env, &gated);
 	if (rc)
 		return rc;

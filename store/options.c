@@ -98,6 +98,8 @@ static bool parse_item(const char *key, const char *value, struct pgw_env_option
 		o->map_size = n;
 		return true;
 	}
+	if (!strcmp(key, "warm"))
+		return parse_number(value, 0, MAP_MAX, &o->warm_bytes);
 	if (!strcmp(key, "checkpoint_ms")) {
 		if (!parse_number(value, 1, MS_MAX, &n))
 			return false;
@@ -180,5 +182,6 @@ __attribute__((constructor)) static void read_environment(void)
 	if (text && !pgw__options_parse(text, &from_environment, bad, sizeof(bad)))
 		pgw__warn(bad, ": not understood in PAGEWISE_STORE and ignored; known are "
 			       "durability:strict|group|relaxed, nosync:plain|relaxed, "
-			       "checkpoint_ms:N, checkpoint_bytes:N[K|M|G|T], map:lmdb|N[K|M|G|T]");
+			       "checkpoint_ms:N, checkpoint_bytes:N[K|M|G|T], map:lmdb|N[K|M|G|T], "
+			       "warm:N[K|M|G|T]");
 }

@@ -75,6 +75,8 @@ static void report(struct pgw__json *j)
 	pgw__json_u64(j, "two_barrier_checkpoints", s.two_barrier_checkpoints);
 	pgw__json_u64(j, "updates", s.updates);
 	pgw__json_u64(j, "update_batches", s.update_batches);
+	pgw__json_u64(j, "dead_readers", s.dead_readers);
+	pgw__json_u64(j, "warmed_bytes", s.warmed_bytes);
 	pgw__json_u64(j, "allocate_calls", s.allocate_calls);
 	pgw__json_u64(j, "allocated_bytes", s.allocated_bytes);
 	pgw__json_open(j, "full_syncs", '{');

@@ -97,6 +97,9 @@ struct pgw_env_stats {
 
 	uint64_t updates, update_batches; /* of pgw_update: closures, and batches of them */
 
+	uint64_t warmed_bytes; /* mapped or read ahead by pgw_env_warm */
+	uint64_t dead_readers; /* slots of processes that had ended, given back to LMDB */
+
 	/* State of the environment; of a process: zero and NULL. */
 	uint64_t
 	    durable_txnid; /* newest transaction that this environment made durable, 0: none yet */
@@ -114,6 +117,38 @@ int pgw_env_stats(MDB_env *env, struct pgw_env_stats *out);
 
 /* The sum over all environments of this process, open or closed. Any thread. */
 void pgw_store_stats(struct pgw_env_stats *out);
+
+struct pgw_warm {
+	uint64_t used_bytes;   /* of the data file, in use by LMDB */
+	uint64_t cached_bytes; /* found in the page cache, as far as was looked */
+	uint64_t mapped_bytes; /* of those, mapped */
+	uint64_t read_bytes;   /* not in the cache, and read ahead */
+};
+
+#define PGW_WARM_READ 1u /* read ahead what is not in the page cache */
+
+/* Map what the page cache has of the data file, in bulk: each such page is a page fault less for who
+ * reads it. At most max_bytes are mapped and read, from the start of the file on. out: NULL, or
+ * filled in, on failure too. It takes as long as it takes: call it in a thread of its own if need be;
+ * the environment must not be resized or closed meanwhile.
+ * 0; EINVAL; ENOMEM; EOPNOTSUPP (Linux before 5.14); EFAULT (a page could not be read). */
+int pgw_env_warm(MDB_env *env, uint64_t max_bytes, unsigned flags, struct pgw_warm *out);
+
+/* Readers that keep an old snapshot: LMDB recycles no page that is in it, and the file grows. */
+struct pgw_readers {
+	unsigned readers; /* in a transaction, of all processes; the library's own left out */
+	pid_t oldest_pid;
+	uint64_t oldest_txnid; /* its snapshot */
+	uint64_t newest_txnid;
+	uint64_t age;	     /* transactions that were committed since */
+	uint64_t held_pages; /* that could be recycled if there were no reader */
+};
+
+/* Look at the table of readers, after giving back the slots of processes that have ended. Reads the free
+ * list as far as the oldest reader holds it. Every 256th write transaction looks for ended processes
+ * by itself. Any thread, also within a transaction.
+ * 0, or with *out untouched: EINVAL; MDB_READERS_FULL (it needs a slot itself); an error of LMDB. */
+int pgw_env_readers(MDB_env *env, struct pgw_readers *out);
 
 /* "first", "other-writer", ...; NULL for a value that is none. Static storage. */
 const char *pgw_full_sync_name(enum pgw_full_sync reason);
@@ -171,6 +206,8 @@ struct pgw_env_options {
 	size_t map_size;
 	unsigned max_dbs;     /* 0: only the unnamed one */
 	unsigned max_readers; /* 0: LMDB's 126 */
+
+	uint64_t warm_bytes; /* when it is open: pgw_env_warm with this bound; 0: not */
 };
 
 /* Set *o to the defaults: strict. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * stat.c - `pagewise stat`: the state of an LMDB environment, and who reads it. Changes nothing but
- * that it makes a lock file where there is none, as every reader does.
+ * that it makes a lock file where there is none, as every reader does, and gives back the slots of
+ * readers that have ended without doing so.
  */
 #include "command.h"
 
@@ -39,6 +40,23 @@ static int reader(const char *line, void *arg)
 	return 0;
 }
 
+/* What the one costs that is furthest behind. */
+static int print_oldest(MDB_env *env, unsigned page_size)
+{
+	struct pgw_readers r;
+	int rc = pgw_env_readers(env, &r);
+
+	if (rc == MDB_READERS_FULL) {
+		puts("held:      not known, the table of readers is full");
+		return 0;
+	}
+	if (!rc && r.readers)
+		printf("held:      %" PRIu64 " pages (%" PRIu64 " KiB) by process %d, %" PRIu64
+		       " transactions behind\n",
+		    r.held_pages, r.held_pages * page_size >> 10, (int)r.oldest_pid, r.age);
+	return rc;
+}
+
 static int print_environment(MDB_env *env)
 {
 	struct readers readers = { 0 };
@@ -56,7 +74,9 @@ static int print_environment(MDB_env *env)
 	printf("slots:     %u of %u\n", info.me_numreaders, info.me_maxreaders);
 	readers.newest = info.me_last_txnid;
 	rc = mdb_reader_list(env, reader, &readers);
-	return rc < 0 ? rc : 0;
+	if (rc < 0)
+		return rc;
+	return readers.n ? print_oldest(env, st.ms_psize) : 0;
 }
 
 /* An environment that was not closed is not opened: that would recover it. */
