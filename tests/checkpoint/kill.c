@@ -9,6 +9,9 @@
  * the counter c must be at least what was promised, every key must have the value it had at c, and
  * the auditor (tests/crash) must find nothing.
  *
+ * In strict durability two processes write, and the one that lives on takes over LMDB's lock from the one
+ * that was killed with it; in group and relaxed another process reads, before and after.
+ *
  * Killing a process loses nothing of the page cache. What is lost when it is not trusted is shown by
  * telling the library that it cannot tell: then recovery restores a record.
  */
@@ -141,25 +144,37 @@ static int live(void *arg)
 	return 3;
 }
 
-/* Kill the child after some time, if it still runs: true. */
-static bool run_and_kill(int (*body)(void *arg), void *arg, uint64_t max_us)
+static pid_t start(int (*body)(void *arg), void *arg)
 {
-	uint64_t us = random_below(max_us);
-	const struct timespec t = { .tv_sec = (time_t)(us / 1000000),
-		.tv_nsec = (long)(us % 1000000) * 1000 };
-	int status;
 	pid_t pid;
 
 	fflush(NULL);
 	pid = fork();
 	if (!pid)
 		_exit(body(arg));
+	assert_true(pid > 0);
+	return pid;
+}
+
+/* Kill the child after some time, if it still runs: true. */
+static bool kill_after(pid_t pid, uint64_t max_us)
+{
+	uint64_t us = random_below(max_us);
+	const struct timespec t = { .tv_sec = (time_t)(us / 1000000),
+		.tv_nsec = (long)(us % 1000000) * 1000 };
+	int status;
+
 	nanosleep(&t, NULL);
 	kill(pid, SIGKILL);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	if (WIFEXITED(status))
 		assert_int_equal(WEXITSTATUS(status), 0);
 	return WIFSIGNALED(status);
+}
+
+static bool run_and_kill(int (*body)(void *arg), void *arg, uint64_t max_us)
+{
+	return kill_after(start(body, arg), max_us);
 }
 
 static int recovers(void *arg)
@@ -171,14 +186,20 @@ static int recovers(void *arg)
 	return rc ? 3 : 0;
 }
 
-/* What is in the file is what transaction c left. */
-static void check_content(MDB_env *env, uint64_t c)
+/* What transaction c left. */
+static void expect(uint64_t c, uint64_t expected[KEYS])
 {
-	uint64_t expected[KEYS] = { 0 };
-
+	memset(expected, 0, KEYS * sizeof(*expected));
 	for (uint64_t n = 1; n <= c; n++)
 		for (unsigned i = 0; i < PER_TXN; i++)
 			expected[key_of(n, i)] = n;
+}
+
+static void check_content(MDB_env *env, uint64_t c)
+{
+	uint64_t expected[KEYS];
+
+	expect(c, expected);
 	for (uint32_t k = 0; k < KEYS; k++)
 		assert_int_equal(get(env, k), expected[k]);
 }
@@ -234,6 +255,96 @@ static void kill_again_and_again(const char *dir, struct spec s, bool trusted)
 	pgw__identity_of = examine;
 }
 
+static uint64_t get_in(MDB_txn *txn, MDB_dbi dbi, uint32_t key)
+{
+	MDB_val k = { sizeof(key), &key }, v;
+	uint64_t n = 0;
+
+	if (!mdb_get(txn, dbi, &k, &v))
+		memcpy(&n, v.mv_data, sizeof(n));
+	return n;
+}
+
+/* Each snapshot is what one transaction left. */
+static int read_snapshot(MDB_env *env)
+{
+	uint64_t expected[KEYS];
+	MDB_txn *txn;
+	MDB_dbi dbi;
+	int rc = mdb_txn_begin(env, NULL, MDB_RDONLY, &txn);
+
+	if (rc)
+		return rc;
+	rc = mdb_dbi_open(txn, NULL, 0, &dbi);
+	if (!rc)
+		expect(get_in(txn, dbi, COUNTER), expected);
+	for (uint32_t key = 0; key < KEYS && !rc; key++)
+		if (get_in(txn, dbi, key) != expected[key])
+			rc = MDB_CORRUPTED;
+	mdb_txn_abort(txn);
+	return rc;
+}
+
+/* Open it when the writer has it, and read on, also when the writer is gone. */
+static int read_on(void *arg)
+{
+	const struct life *l = arg;
+	const struct timespec moment = { .tv_nsec = 1000000 };
+	uint64_t before = atomic_load(&shared->committed);
+	MDB_env *env;
+	int rc;
+
+	while (atomic_load(&shared->committed) == before)
+		nanosleep(&moment, NULL);
+	rc = mdb_env_create(&env);
+	if (!rc)
+		rc = mdb_env_set_mapsize(env, 16u << 20);
+	if (!rc)
+		rc = mdb_env_open(env, l->dir, MDB_RDONLY, 0600);
+	while (!rc)
+		rc = read_snapshot(env);
+	fprintf(stderr, "reader: %s\n", mdb_strerror(rc));
+	return 3;
+}
+
+static void begin_rounds(const char *what, struct spec s)
+{
+	print_message("%s: %s%s, seed %lu\n", what, pgw_durability_name(s.durability),
+	    s.flags & MDB_WRITEMAP ? ", writemap" : "", seed);
+	atomic_store(&shared->committed, 0);
+	atomic_store(&shared->promised, 0);
+}
+
+static void two_writers(const char *dir, struct spec s)
+{
+	struct life l = { .dir = dir, .spec = s };
+
+	begin_rounds("two writers", s);
+	mdb_env_close(open_env(dir, s));
+	for (unsigned i = 0; i < rounds; i++) {
+		pid_t one = start(live, &l), other = start(live, &l);
+
+		kill_after(one, 40000);
+		kill_after(other, 40000);
+		check(dir, s, true);
+	}
+}
+
+static void writer_and_reader(const char *dir, struct spec s)
+{
+	struct life l = { .dir = dir, .spec = s };
+
+	begin_rounds("a writer and a reader", s);
+	mdb_env_close(open_env(dir, s));
+	for (unsigned i = 0; i < rounds; i++) {
+		pid_t reader = start(read_on, &l);
+
+		run_and_kill(live, &l, 60000);
+		kill_after(reader, 20000);
+		check(dir, s, false);
+	}
+}
+
 static bool cache_can_be_trusted(const char *dir)
 {
 	struct pgw__identity id;
@@ -280,6 +391,28 @@ static void relaxed_writemap(void **state)
 	in_mode(*state, PGW_DURABILITY_RELAXED, MDB_WRITEMAP);
 }
 
+static void strict(void **state)
+{
+	two_writers(*state, (struct spec){ 0 });
+}
+
+static void strict_writemap(void **state)
+{
+	two_writers(*state, (struct spec){ .flags = MDB_WRITEMAP });
+}
+
+static void group_and_reader(void **state)
+{
+	writer_and_reader(*state, (struct spec){ .durability = PGW_DURABILITY_GROUP });
+}
+
+static void relaxed_and_reader(void **state)
+{
+	writer_and_reader(*state,
+	    (struct spec){
+		.durability = PGW_DURABILITY_RELAXED, .flags = MDB_WRITEMAP, .checkpoint_ms = 5 });
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
 
 int main(int argc, char **argv)
@@ -289,6 +422,10 @@ int main(int argc, char **argv)
 		TEST(group_writemap),
 		TEST(relaxed),
 		TEST(relaxed_writemap),
+		TEST(strict),
+		TEST(strict_writemap),
+		TEST(group_and_reader),
+		TEST(relaxed_and_reader),
 	};
 
 	if (argc < 2) {
