@@ -329,6 +329,20 @@ static bool alloc_pooled(uint64_t size, uint64_t align, bool zero, bool pressed,
 	return ok;
 }
 
+/* Nothing can be mapped, and no single range will do: make room by unmapping what is free, then also
+ * what is about to be. To wait for that is better than to fail. */
+static void *alloc_reclaimed(uint64_t size, uint64_t align)
+{
+	void *p = NULL;
+
+	if (pgw__space_reclaim())
+		p = alloc_chunk(size, align);
+	if (p || !pgw__space_in_flight())
+		return p;
+	pgw__space_drain();
+	return pgw__space_reclaim() ? alloc_chunk(size, align) : NULL;
+}
+
 void *pgw__space_alloc(void *addr, size_t size, size_t align, bool *zero)
 {
 	struct piece got;
@@ -349,8 +363,8 @@ void *pgw__space_alloc(void *addr, size_t size, size_t align, bool *zero)
 		settle(&got, 1, zero);
 		return (void *)got.r.start;
 	}
-	if (!p && pgw__space_reclaim())
-		p = alloc_chunk(size, align);
+	if (!p)
+		p = alloc_reclaimed(size, align);
 	if (p)
 		*zero = true;
 	else

@@ -489,6 +489,16 @@ void pgw__space_put(struct pgw__batch *b)
 	pgw__space_unlock();
 }
 
+uint64_t pgw__space_in_flight(void)
+{
+	uint64_t bytes;
+
+	pgw__space_lock();
+	bytes = pgw__space.in_flight_bytes;
+	pgw__space_unlock();
+	return bytes;
+}
+
 void pgw__space_drain(void)
 {
 	int old;

@@ -30,7 +30,7 @@
  *   S3  One lock guards all of it, and it is a leaf: under it there is no call of jemalloc, no
  *       purge, no munmap, at most the mmap of a slab for more extents, and it is held for at most
  *       PGW__SLICE ranges.
- *   S4  free never waits for a purge. malloc never does.
+ *   S4  free never waits for a purge. malloc does only where it would have to fail.
  *   S5  In a forked child no thread exists that had something in flight, so that goes back to
  *       pending. A child that was made without fork handlers (_Fork, clone) is recognized by a page
  *       that the kernel wipes on fork; if the lock was held at that moment the pools may be torn,
@@ -118,6 +118,9 @@ void pgw__space_wake(void);
 
 /* What is pending; takes the lock. */
 struct pgw__space_view pgw__space_look(void);
+
+/* Bytes that are being purged. */
+uint64_t pgw__space_in_flight(void);
 
 /* Wait until nothing is in flight. */
 void pgw__space_drain(void);
