@@ -15,7 +15,7 @@
  * It cannot be made in an extent hook (pthread_create allocates), so the hook only leaves word, and
  * the thread is made at the next safe point: jemalloc's thread events, which come about every 64 KiB
  * of traffic when no lock of jemalloc is held. At a safe point, too, what is unused in jemalloc's
- * arenas is looked at, every CHECK_BYTES of traffic.
+ * arenas is looked at, at first every CHECK_BYTES of traffic, then more rarely.
  *
  * In free that is not safe either once there are other threads: glibc frees the TLS vector of an
  * ended thread while it holds the lock of its stack cache, which pthread_create needs. So only an
