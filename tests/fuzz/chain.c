@@ -98,7 +98,7 @@ static void as_file(struct package *p, const uint8_t *data, size_t size)
 	struct chain_error err = { 0 };
 	struct bootstrap b;
 	struct chunk chunk;
-	uint64_t chunks = 0, skipped = 0, start;
+	uint64_t chunks = 0, skipped = 0, counted, start;
 
 	if (bootstrap_open_memory(&b, data, size, &err))
 		return;
@@ -116,6 +116,17 @@ static void as_file(struct package *p, const uint8_t *data, size_t size)
 	while (bootstrap_skip(&b, &err) > 0)
 		skipped++;
 	CHECK(chunks == skipped);
+	/* The last one counts also if it is cut short. */
+	b.offset = start;
+	counted = bootstrap_count(&b);
+	CHECK(counted == chunks || counted == chunks + 1);
+	CHECK(b.offset == start);
+	/* Of a file that grows, what is cut short is to come. */
+	b.growing = true;
+	memset(&err, 0, sizeof(err));
+	while (bootstrap_next(&b, &chunk, &err) > 0)
+		chunks--;
+	CHECK(chunks == 0 && !strstr(err.text, "cut short"));
 	bootstrap_close(&b);
 }
 
