@@ -70,7 +70,7 @@ static _Atomic uint64_t joinable;
 static pthread_t thread;
 
 /* Has there been traffic since the thread last looked? RESTING: no, and it sleeps until there is. */
-static _Atomic enum { BUSY, QUIET, RESTING } activity;
+static _Atomic enum activity { BUSY, QUIET, RESTING } activity;
 
 bool pgw__purger_running(void)
 {
@@ -96,7 +96,7 @@ static void decay(struct watch *w, uint64_t now)
 {
 	struct pgw__unused u = { 0 };
 	bool pressed = pgw__pressure(now);
-	int quiet = QUIET;
+	enum activity quiet = QUIET;
 
 	atomic_store(&activity, QUIET); /* whoever frees from here on says so */
 	if (pgw__purger_upstream)
@@ -144,7 +144,7 @@ static bool take_thread(void)
 static bool retire(void)
 {
 	uint64_t mine = pgw__space_generation(), none = 0;
-	int resting = RESTING;
+	enum activity resting = RESTING;
 
 	if (!take_thread())
 		return false; /* main leaves, and waits for this thread */
