@@ -198,7 +198,8 @@ def same_as_jemalloc(*more):
 ALL = [
     Scenario("fastpath", "malloc and free of small sizes", fastpath,
              [Metric("instructions", "jemalloc", times=1.005)], once=True),
-    *(Scenario(f"churn-{decay}", f"4 to 96 KiB, two threads, dirty_decay_ms:{decay}; times and faults of an operation", churn(decay),
+    *(Scenario(f"churn-{decay}", f"4 to 96 KiB, two threads, dirty_decay_ms:{decay}; times and faults of an operation",
+               churn(decay),
                [Metric("system_us", "jemalloc", times=times), Metric("rss_mean_mib", "jemalloc", times=1.03),
                 Metric("ops_per_s", "jemalloc", times=1, higher=True), Metric("faults"), Metric("ranges_per_call")])
       for decay, times in ((0, 0.5), (100, 0.8), (1000, 1.0))),
