@@ -22,10 +22,10 @@ class Metric:
 
     def target(self):
         if self.times is not None:
-            return f"{'>=' if self.higher else '<='} {self.times:g} of {self.peer}"
+            return f"{'>=' if self.higher else '<='} {self.times:.3g} of {self.peer}"
         if self.plus is not None:
             return f"<= {self.peer} + {self.plus:g}"
-        return f"<= {self.most:g}" if self.most is not None else "-"
+        return f"<= {self.most:.0f}" if self.most is not None else "-"
 
     def measure(self, mine, theirs):
         """The number that the target bounds."""
