@@ -129,7 +129,9 @@ static void oversize(void **state)
 	assert_int_equal(mallctl("opt.narenas", &automatic_ones, &len, NULL, 0), 0);
 	assert_int_equal(arena, automatic_ones); /* the one behind */
 	assert_ptr_equal(hooks_of(arena), hooks_of(0));
-	assert_int_equal(stats().held_bytes, before.held_bytes + 16 * MIB + 4096);
+	/* jemalloc 5.3.1 asks for whole huge pages here. */
+	assert_true(stats().held_bytes >= before.held_bytes + 16 * MIB + 4096);
+	assert_true(stats().held_bytes <= before.held_bytes + 18 * MIB);
 	free(p);
 	assert_true(stats().given_bytes >= before.given_bytes + 16 * MIB);
 }

@@ -34,7 +34,9 @@ for db in "$tmp"/work/*/; do
     mdb_copy -c "$db" "$tmp/copy" || fail "mdb_copy $name"
     mdb_dump -a "$tmp/copy" | grep -v '^mapsize\|^maxreaders' | cmp - "$tmp/dump" || fail "mdb_copy $name differs"
     mdb_dump -a "$db" | mdb_load "$tmp/loaded" 2>"$tmp/err" || fail "mdb_load $name: $(cat "$tmp/err")"
-    mdb_dump -a "$tmp/loaded" | grep -v '^mapsize\|^maxreaders' | cmp - "$tmp/dump" || fail "mdb_load $name differs"
+    # mdb_load of 0.9.35 does not know what mdb_dump of 0.9.35 writes, and loses MDB_DUPSORT.
+    grep -q 'unrecognized keyword ignored: duplicates' "$tmp/err" ||
+        mdb_dump -a "$tmp/loaded" | grep -v '^mapsize\|^maxreaders' | cmp - "$tmp/dump" || fail "mdb_load $name differs"
     # And the other way round: what LMDB's tools made is good for the library.
     run -c 'import lmdb, sys
 e = lmdb.open(sys.argv[1], max_dbs=8)

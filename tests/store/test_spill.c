@@ -89,6 +89,11 @@ static void put_some(MDB_txn *txn, MDB_dbi dbi, struct rng *rng, unsigned n)
 	}
 }
 
+static bool is_zero(const char *page)
+{
+	return page[0] == 0 && memcmp(page, page + 1, PAGE - 1) == 0;
+}
+
 /* Every page of the data file with something in it, from the first one on, was synced. */
 static void assert_all_synced(uint64_t first)
 {
@@ -107,6 +112,8 @@ static void assert_all_synced(uint64_t first)
 		if (data < 0)
 			break;
 		off = (uint64_t)data / PAGE * PAGE;
+		if (is_zero(p + off)) /* file systems allocate more than was stored to */
+			continue;
 		pages++;
 		if (!pgw_ranges_contains(&synced, off, PAGE))
 			fail_msg("page %llu was not synced", (unsigned long long)off / PAGE);
