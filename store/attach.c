@@ -49,16 +49,27 @@ static struct flock owner_flock(short type)
 	};
 }
 
+int pgw__reopen(int fd)
+{
+	/* The first one works also when the main thread has left by pthread_exit, and needs Linux 3.17. */
+	static const char *const forms[] = { "/proc/thread-self/fd/%d", "/proc/self/fd/%d" };
+	char path[40];
+	int fresh = -1;
+
+	for (int i = 0; i < 2 && fresh < 0; i++) {
+		snprintf(path, sizeof(path), forms[i], fd);
+		fresh = open(path, O_RDWR | O_CLOEXEC);
+	}
+	return fresh < 0 ? -errno : fresh;
+}
+
 int pgw__owner_lock(int fd, int *owner)
 {
 	struct flock l = owner_flock(F_WRLCK);
-	char path[32];
-	int own, rc = 0;
+	int own = pgw__reopen(fd), rc = 0;
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	own = open(path, O_RDWR | O_CLOEXEC);
 	if (own < 0)
-		return errno;
+		return -own;
 	if (fcntl(own, F_OFD_SETLK, &l))
 		rc = errno == EAGAIN || errno == EACCES ? PGW_BUSY : errno;
 	if (rc)
@@ -348,6 +359,7 @@ static void close_at_exit(struct pgw__env *e)
 	/* exit may have been called by a signal handler, in the middle of anything. */
 	if (pthread_mutex_trylock(&c->lock))
 		return;
+	pgw__relaxed_reap(c);
 	pthread_mutex_unlock(&c->lock);
 	make_plain(e, c);
 }

@@ -26,6 +26,9 @@ int pgw__attach_check_plain(struct pgw__env *e);
  * in a process: closing one would drop the locks of the other. */
 bool pgw__attached_here(const char *path, unsigned flags);
 
+/* Open the file behind a descriptor anew, to read and write. The descriptor, or -errno. */
+int pgw__reopen(int fd);
+
 /* The lock that tells one writing process from another, on the file of fd. *owner: a descriptor that
  * has it until it is closed. 0, PGW_BUSY, or errno. */
 int pgw__owner_lock(int fd, int *owner);

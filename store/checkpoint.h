@@ -69,7 +69,7 @@ struct pgw__checkpointer {
 	/* The thread (relaxed.c). */
 	pthread_t thread;
 	pthread_cond_t work;
-	bool thread_started, stop;
+	bool thread_started, thread_ended, stop; /* ended: to be joined */
 };
 
 /* Storage for e, not attached yet. NULL: out of memory. */
@@ -115,6 +115,10 @@ int pgw__relaxed_poke(struct pgw__checkpointer *c);
 /* The transaction that must be durable before a writer goes on, as too much is not; or 0. */
 uint64_t pgw__relaxed_behind(struct pgw__checkpointer *c);
 
+/* Join the thread if it has ended by itself. The lock is held. */
+void pgw__relaxed_reap(struct pgw__checkpointer *c);
+
+/* End the thread. The lock is not held, and nobody commits. */
 void pgw__relaxed_stop(struct pgw__checkpointer *c);
 
 uint64_t pgw__clock_ns(clockid_t clock);

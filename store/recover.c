@@ -222,17 +222,16 @@ static int finish(int fd, const struct found *f)
 /* LMDB's descriptor may be read-only. *own: to be closed. */
 static int writable(int fd, int *out, bool *own)
 {
-	char path[32];
 	int flags = fcntl(fd, F_GETFL);
 
 	*own = false;
 	*out = fd;
 	if (flags >= 0 && (flags & O_ACCMODE) == O_RDWR)
 		return 0;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	*out = open(path, O_RDWR | O_CLOEXEC);
-	if (*out < 0)
-		return errno;
+	fd = pgw__reopen(fd);
+	if (fd < 0)
+		return -fd;
+	*out = fd;
 	*own = true;
 	return 0;
 }

@@ -7,7 +7,12 @@
  * grown by half of the data in it (checkpoint.c).
  *
  * The thread is created with the first transaction that is committed and need not be durable at
- * once; a process that only reads has none. All signals are blocked in it.
+ * once; a process that only reads has none. All signals are blocked in it. When everything has been
+ * durable for IDLE_NS it ends, and the next such transaction creates it anew: a process ends with the
+ * last of its threads (main may have left by pthread_exit), and this one must not keep it alive. If it
+ * is the last one, libc calls exit in it. So it has a stack as every thread of the program.
+ *
+ *   none --poke--> started --idle--> ended --poke, stop, or exit: joined--> none
  */
 #include "checkpoint.h"
 
@@ -19,6 +24,9 @@
  * being written out, one is full, one is being filled. */
 #define OVERFULL 3
 
+/* Creating the thread takes some ten microseconds: once a second is nothing. */
+#define IDLE_NS UINT64_C(1000000000)
+
 static uint64_t due(const struct pgw__checkpointer *c)
 {
 	return c->next.first + c->options.checkpoint_ms * UINT64_C(1000000);
@@ -29,34 +37,48 @@ static bool pending(struct pgw__checkpointer *c)
 	return c->next.txnid != atomic_load(&c->durable) && !c->failed;
 }
 
-/* The lock is held. Sleep until there is something to do. */
-static void rest(struct pgw__checkpointer *c)
+/* The lock is held. Sleep until there may be something to do. False: there was nothing for long. */
+static bool rest(struct pgw__checkpointer *c)
 {
-	uint64_t at = due(c);
+	bool idle = c->busy || !pending(c);
+	uint64_t at = idle ? pgw__clock_ns(CLOCK_MONOTONIC) + IDLE_NS : due(c);
 	const struct timespec t = { .tv_sec = (time_t)(at / 1000000000u),
 		.tv_nsec = (long)(at % 1000000000u) };
 
-	if (c->busy || !pending(c))
-		pthread_cond_wait(&c->work, &c->lock);
-	else
-		pthread_cond_timedwait(&c->work, &c->lock, &t);
+	return pthread_cond_timedwait(&c->work, &c->lock, &t) != ETIMEDOUT || c->busy || pending(c);
 }
 
 static void *run(void *arg)
 {
 	struct pgw__checkpointer *c = arg;
+	bool wanted = true;
 
 	pthread_mutex_lock(&c->lock);
-	while (!c->stop) {
-		if (c->busy || !pending(c))
-			rest(c);
-		else if (c->full || pgw__clock_ns(CLOCK_MONOTONIC) >= due(c))
+	while (wanted && !c->stop) {
+		if (!c->busy && pending(c) && (c->full || pgw__clock_ns(CLOCK_MONOTONIC) >= due(c)))
 			pgw__checkpoint_run(c);
 		else
-			rest(c);
+			wanted = rest(c);
 	}
+	c->thread_started = false;
+	c->thread_ended = true;
 	pthread_mutex_unlock(&c->lock);
 	return NULL;
+}
+
+/* It may be this thread: the last one of the process, in exit. */
+static void join(struct pgw__checkpointer *c)
+{
+	if (!pthread_equal(c->thread, pthread_self()))
+		(void)pthread_join(c->thread, NULL);
+	c->thread_ended = false;
+}
+
+/* Its last step is behind it, but for a few instructions; so the lock may be held. */
+void pgw__relaxed_reap(struct pgw__checkpointer *c)
+{
+	if (c->thread_ended)
+		join(c);
 }
 
 static int start(struct pgw__checkpointer *c)
@@ -64,6 +86,7 @@ static int start(struct pgw__checkpointer *c)
 	sigset_t all, before;
 	int rc;
 
+	pgw__relaxed_reap(c);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	rc = pthread_create(&c->thread, NULL, run, c);
@@ -109,12 +132,13 @@ uint64_t pgw__relaxed_behind(struct pgw__checkpointer *c)
 
 void pgw__relaxed_stop(struct pgw__checkpointer *c)
 {
-	if (!c->thread_started)
-		return;
+	bool there;
+
 	pthread_mutex_lock(&c->lock);
+	there = c->thread_started || c->thread_ended;
 	c->stop = true;
 	pthread_cond_signal(&c->work);
 	pthread_mutex_unlock(&c->lock);
-	pthread_join(c->thread, NULL);
-	c->thread_started = false;
+	if (there)
+		join(c);
 }

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * ends.c - threads and processes that end where programs seldom look: main leaves by pthread_exit.
+ *
+ * Each process under test is a child. One that hangs is ended by an alarm, and its status tells.
+ */
+#include "util.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+
+#define PATIENCE 100 /* seconds, for what takes milliseconds on an idle machine */
+
+static const char *dir;
+static enum pgw_durability durability;
+static bool in_a_child;
+
+/* A process whose main thread is gone has leaks, seen from its last thread. */
+__attribute__((visibility("default"))) int __lsan_is_turned_off(void);
+int __lsan_is_turned_off(void)
+{
+	return in_a_child;
+}
+
+static unsigned threads(void)
+{
+	DIR *d = opendir("/proc/self/task");
+	unsigned n = 0;
+
+	assert_non_null(d);
+	for (struct dirent *e; (e = readdir(d));)
+		n += e->d_name[0] != '.';
+	closedir(d);
+	return n;
+}
+
+static void nap(void)
+{
+	usleep(10000);
+}
+
+static MDB_env *open_here(unsigned checkpoint_ms)
+{
+	return open_env(dir, (struct spec){ durability, 0, checkpoint_ms, 0 });
+}
+
+/* --- main leaves by pthread_exit (the thread sanitizer has a thread of its own, that stays) --- */
+
+#ifndef __SANITIZE_THREAD__
+/* Attaching opens the data file through /proc, where /proc/self shows no descriptors then. */
+static void *work_alone(void *arg)
+{
+	MDB_env *env;
+	char path[40];
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	while (!access(path, F_OK))
+		nap();
+	env = open_here(20);
+	for (uint32_t i = 1; i <= 20; i++)
+		put(env, i, i);
+	return NULL; /* env stays open, as in many programs */
+}
+
+static int main_leaves(void *arg)
+{
+	pthread_t t;
+
+	in_a_child = true;
+	alarm(PATIENCE);
+	if (pthread_create(&t, NULL, work_alone, NULL))
+		return 3;
+	pthread_exit(NULL);
+}
+
+static void the_process_ends_with_the_last_thread_of_the_program(void **state)
+{
+	MDB_env *env;
+
+	dir = *state;
+	for (durability = PGW_DURABILITY_STRICT; durability <= PGW_DURABILITY_RELAXED;
+	     durability++) {
+		assert_int_equal(in_child(main_leaves, NULL), 0);
+		assert_false(is_fenced(dir));
+		env = open_here(0);
+		for (uint32_t i = 1; i <= 20; i++)
+			assert_int_equal(get(env, i), i);
+		mdb_env_close(env);
+	}
+}
+
+#endif
+
+/* --- the thread of relaxed --- */
+
+static void *nothing(void *arg)
+{
+	return arg;
+}
+
+static void it_ends_when_idle_and_comes_back(void **state)
+{
+	uint64_t ticket;
+	unsigned before;
+	pthread_t t;
+	MDB_env *env;
+
+	/* The thread sanitizer's own thread comes with the first one. */
+	assert_int_equal(pthread_create(&t, NULL, nothing, NULL), 0);
+	pthread_join(t, NULL);
+	nap();
+	before = threads();
+
+	dir = *state;
+	durability = PGW_DURABILITY_RELAXED;
+	env = open_here(10);
+	for (uint32_t round = 1; round <= 2; round++) {
+		OK(try_put(env, 1, round, &ticket));
+		while (durable(env) < ticket) /* by itself: nobody waits for it */
+			nap();
+		assert_int_equal(durable(env), ticket);
+		while (threads() > before)
+			nap();
+	}
+	mdb_env_close(env);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
+#ifndef __SANITIZE_THREAD__
+		TEST(the_process_ends_with_the_last_thread_of_the_program),
+#endif
+		TEST(it_ends_when_idle_and_comes_back),
+	};
+
+	return cmocka_run_group_tests_name("ends", tests, NULL, NULL);
+}
