@@ -42,6 +42,10 @@
  * threads have all ended, without exit(3), must not live on for ours. */
 #define REST_MS 5000
 
+/* A process that holds as much keeps the thread for as long as it lives: the program may free it all
+ * and call malloc no more, and the thread cannot be made anew in free. */
+#define STAY_HELD (UINT64_C(8) << 20)
+
 /* Memory that a child would copy at its or the parent's next write. Purging it costs a few hundred
  * ns a page, which is less, but also a system call for a process that forks all the time. */
 #define FORK_BYTES (UINT64_C(256) << 10)
@@ -206,6 +210,8 @@ static bool turn(struct watch *w)
 	} else if (!w->end_ms || now < w->end_ms) {
 		w->end_ms = w->end_ms ? w->end_ms : now + REST_MS;
 		pgw__space_wait_and_unlock(w->end_ms, true);
+	} else if (pgw__space_held() >= STAY_HELD) {
+		pgw__space_wait_and_unlock(0, true);
 	} else {
 		bool over = retire();
 

@@ -7,7 +7,7 @@
  * jemalloc (the upstream), which by itself happens on the way of malloc and free only: a process
  * that frees and goes idle gets its memory back to the kernel. While anything is left that will
  * decay or is pending, the thread wakes for it; when nothing is left it rests until there is traffic,
- * and ends if there is none for long.
+ * and ends if there is none for long and jemalloc holds little.
  *
  * A process also ends with its last thread, when main has called pthread_exit(3) or ended itself in
  * some other way. Ours must not be that last one: it ends when main does, and none is made any more.

@@ -274,6 +274,19 @@ static int ends(void)
 	return 0;
 }
 
+/* A process that holds much is idle for long, frees all of it, and is idle again. */
+static int later(void)
+{
+	size_t before = resident();
+
+	fill(512, 64 * KIB);
+	drop(512);
+	fill(512, 64 * KIB);
+	nap(8000); /* longer than the purger rests before it ends, were there nothing to wait for */
+	drop(512);
+	return falls_to(before + 8 * MIB) ? 0 : wrong("the memory stays");
+}
+
 /* ---- cases: asking ---- */
 
 static int asked(int (*give_back)(void))
@@ -344,6 +357,7 @@ static const struct {
 	{ "little", little },
 	{ "no-thread", no_thread },
 	{ "ends", ends },
+	{ "later", later },
 	{ "trim", by_trim },
 	{ "purge", by_purge },
 	{ "arena-purge", by_arena },
