@@ -346,8 +346,9 @@ __attribute__((visibility("default"))) int malloc_trim(size_t pad)
 	return after.purged_ranges - after.kept_ranges > before.purged_ranges - before.kept_ranges;
 }
 
-/* The one function of glibc's family that jemalloc lacks. Its memory would be glibc's, and end in our
- * free. */
+#if JEMALLOC_VERSION_BUGFIX == 0
+/* The one function of glibc's family that jemalloc lacks before 5.3.1. Its memory would be glibc's, and
+ * end in our free. */
 __attribute__((visibility("default"))) void *pvalloc(size_t size)
 {
 	size_t page = pgw_page_size(), rounded = (size + page - 1) & ~(page - 1);
@@ -359,6 +360,7 @@ __attribute__((visibility("default"))) void *pvalloc(size_t size)
 	errno = err;
 	return NULL;
 }
+#endif
 
 int pgw_alloc_option_set(enum pgw_alloc_option option, uint64_t value)
 {
