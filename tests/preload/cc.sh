@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # A parallel build: make, compilers, assembler and linker write the same bytes.
+# packages: gcc make
 # shellcheck source=tests/preload/lib.sh
 . "$(dirname "$0")/lib.sh"
 need gcc make

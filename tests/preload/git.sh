@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # git gc of a generated repository: the same objects, all of them sound.
+# packages: git
 # shellcheck source=tests/preload/lib.sh
 . "$(dirname "$0")/lib.sh"
 need git

@@ -1,5 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
+# node: buffers and compression in three worker threads, and in child processes.
+# packages: nodejs
 # shellcheck source=tests/preload/lib.sh
 . "$(dirname "$0")/lib.sh"
 command -v node >/dev/null || skip "node is not installed"

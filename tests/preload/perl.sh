@@ -1,5 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
+# perl: hashes and strings of 200,000 lines, and children that change their copy of them.
+# packages: perl
 # shellcheck source=tests/preload/lib.sh
 . "$(dirname "$0")/lib.sh"
 need perl

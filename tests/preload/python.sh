@@ -1,5 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
+# python3 with malloc in place of its own pools: JSON, threads, child processes.
+# packages: python3
 # shellcheck source=tests/preload/lib.sh
 . "$(dirname "$0")/lib.sh"
 python=/usr/bin/python3

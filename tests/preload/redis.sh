@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # redis-server under load, with its fork for a snapshot: the same data, read back from memory and
 # from the snapshot. (Debian's redis-server is linked to jemalloc: "without" is Debian's jemalloc.)
+# packages: redis-server redis-tools
 # shellcheck source=tests/preload/lib.sh
 . "$(dirname "$0")/lib.sh"
 need redis-server redis-cli redis-benchmark

@@ -1,5 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
+# sqlite3: a table of 60,000 rows in memory and in a file: indexed, thinned out, vacuumed, joined.
+# packages: sqlite3
 # shellcheck source=tests/preload/lib.sh
 . "$(dirname "$0")/lib.sh"
 need sqlite3

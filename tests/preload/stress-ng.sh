@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # stress-ng's allocation stressors, which write, verify and resize what they hold.
+# packages: stress-ng
 # shellcheck source=tests/preload/lib.sh
 . "$(dirname "$0")/lib.sh"
 need stress-ng
