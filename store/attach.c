@@ -35,10 +35,14 @@
 
 #include "commit.h"
 #include "fence.h"
+#include "gate.h"
 #include "record.h"
 #include "seam.h"
 #include "stats.h"
 #include "sys.h"
+
+/* How long exit waits for a checkpoint of another thread, which can be the barrier of a slow disk. */
+#define EXIT_WAIT_NS (UINT64_C(10) * 1000000000)
 
 #define OWNER_BYTE INT64_C(0x7067770000000000)
 
@@ -318,12 +322,12 @@ static int lower_fence(struct pgw__env *e)
 	return 0;
 }
 
-/* I5. The pins are kept until the fence is down for good. */
-static void make_plain(struct pgw__env *e, struct pgw__checkpointer *c)
+/* I5. The pins are kept until the fence is down for good. deadline: of pgw__group_wait. */
+static void make_plain(struct pgw__env *e, struct pgw__checkpointer *c, uint64_t deadline)
 {
 	MDB_txn *txn;
 
-	if (pgw__group_wait(c, c->next.txnid, 0))
+	if (pgw__group_wait(c, pgw__gate_newest(c), deadline))
 		return;
 	if (pgw__lmdb_txn_begin(c->lmdb, NULL, 0, &txn))
 		return;
@@ -342,26 +346,29 @@ void pgw__detach(struct pgw__env *e)
 	if (c->pid != getpid())
 		return; /* pins and fence are the parent's; what is left here is memory */
 	pgw__relaxed_stop(c);
-	make_plain(e, c);
+	make_plain(e, c, 0);
 	pgw__checkpoint_finish(c);
 	pgw__checkpoint_destroy(c);
 }
 
 /* A process that ends without mdb_env_close, as many do: make its files plain if nobody is at work on
  * them. Nothing is freed, other threads may still be running; the gate stays shut for them. What is
- * not possible now is done by the next process that opens the file. */
+ * not possible now is done by the next process that opens the file.
+ *
+ * exit may have been called by a signal handler, in the middle of anything. What this thread holds or runs
+ * itself is never waited for; and what another one does only for a while: it may need something that this
+ * one holds, like malloc's locks. */
 static void close_at_exit(struct pgw__env *e)
 {
 	struct pgw__checkpointer *c = atomic_load(&e->checkpointer);
 
-	if (!c || c->pid != getpid() || pthread_mutex_trylock(&e->gate))
+	if (!c || c->pid != getpid() || pgw__call || pthread_mutex_trylock(&e->gate))
 		return;
-	/* exit may have been called by a signal handler, in the middle of anything. */
 	if (pthread_mutex_trylock(&c->lock))
 		return;
 	pgw__relaxed_reap(c);
 	pthread_mutex_unlock(&c->lock);
-	make_plain(e, c);
+	make_plain(e, c, pgw__clock_ns(CLOCK_MONOTONIC) + EXIT_WAIT_NS);
 }
 
 __attribute__((destructor)) static void at_exit(void)

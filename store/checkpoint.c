@@ -465,6 +465,7 @@ void pgw__checkpoint_run(struct pgw__checkpointer *c)
 	if (c->failed || c->next.txnid == atomic_load(&c->durable))
 		return;
 	c->busy = true;
+	c->runner = pthread_self();
 	rc = start_early(c);
 	if (!rc)
 		rc = run_cut(c);

@@ -56,7 +56,8 @@ struct pgw__checkpointer {
 	bool full;		   /* it is time for a checkpoint of next */
 	struct pgw_ranges weighed; /* scratch of the writer */
 	bool busy;
-	int failed; /* -errno, then for good */
+	pthread_t runner; /* while busy: the thread that runs it, or keeps others from it */
+	int failed;	  /* -errno, then for good */
 
 	/* Of the thread that runs the checkpoint. */
 	uint64_t seq;  /* of the record of d */
@@ -96,7 +97,8 @@ int pgw__checkpoint_note(struct pgw__checkpointer *c, bool spilled);
 void pgw__checkpoint_run(struct pgw__checkpointer *c);
 
 /* group.c: wait until txnid is durable; who finds no checkpoint running runs one. deadline:
- * CLOCK_MONOTONIC ns, or 0. 0; -ETIMEDOUT; -errno: the environment has failed. */
+ * CLOCK_MONOTONIC ns, or 0. 0; -ETIMEDOUT; -EDEADLK: a signal handler has interrupted the checkpoint that it
+ * would wait for; -errno: the environment has failed. */
 int pgw__group_wait(struct pgw__checkpointer *c, uint64_t txnid, uint64_t deadline);
 
 /* Wake those who need not wait any more, and one to run the next checkpoint. The lock is held, and let

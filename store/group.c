@@ -142,6 +142,10 @@ int pgw__group_wait(struct pgw__checkpointer *c, uint64_t txnid, uint64_t deadli
 			pgw__checkpoint_run(c);
 			continue;
 		}
+		if (pthread_equal(c->runner, pthread_self())) {
+			rc = -EDEADLK;
+			break;
+		}
 		in_time = queue_up(c, txnid, deadline);
 		if (atomic_load(&c->durable) >= txnid)
 			return 0;
@@ -159,6 +163,7 @@ void pgw__group_pause(struct pgw__checkpointer *c)
 		pthread_mutex_lock(&c->lock);
 	}
 	c->busy = true;
+	c->runner = pthread_self();
 	pthread_mutex_unlock(&c->lock);
 }
 

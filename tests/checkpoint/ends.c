@@ -9,6 +9,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+
+#include "../../shim/sys.h"
 
 #define PATIENCE 100 /* seconds, for what takes milliseconds on an idle machine */
 
@@ -127,6 +130,58 @@ static void it_ends_when_idle_and_comes_back(void **state)
 	mdb_env_close(env);
 }
 
+/* --- exit in a signal handler --- */
+
+static void leave(int signo)
+{
+	alarm(PATIENCE);
+	exit(0);
+}
+
+/* Every checkpoint has a barrier: one of these. */
+static int leave_in_fdatasync(int fd)
+{
+	raise(SIGUSR1);
+	return pgw__sys_real.fdatasync(fd);
+}
+
+static int leave_in_msync(void *addr, size_t len, int flags)
+{
+	raise(SIGUSR1);
+	return pgw__sys_real.msync(addr, len, flags);
+}
+
+static int interrupted(void *arg)
+{
+	MDB_env *env = open_here(1000);
+
+	in_a_child = true;
+	put(env, 1, 1);
+	OK(mdb_env_sync(env, 1));
+	signal(SIGUSR1, leave);
+	pgw__sys.fdatasync = leave_in_fdatasync;
+	pgw__sys.msync = leave_in_msync;
+	put(env, 1, 2);
+	(void)mdb_env_sync(env, 1);
+	return 3;
+}
+
+static void exit_does_not_wait_for_the_checkpoint_that_it_interrupts(void **state)
+{
+	dir = *state;
+	for (durability = PGW_DURABILITY_GROUP; durability <= PGW_DURABILITY_RELAXED;
+	     durability++) {
+		MDB_env *env;
+
+		assert_int_equal(in_child(interrupted, NULL), 0);
+		assert_true(is_fenced(dir)); /* as after a kill */
+		env = open_here(0);
+		assert_int_equal(get(env, 1), 2);
+		mdb_env_close(env);
+		assert_false(is_fenced(dir));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -135,6 +190,7 @@ int main(void)
 		TEST(the_process_ends_with_the_last_thread_of_the_program),
 #endif
 		TEST(it_ends_when_idle_and_comes_back),
+		TEST(exit_does_not_wait_for_the_checkpoint_that_it_interrupts),
 	};
 
 	return cmocka_run_group_tests_name("ends", tests, NULL, NULL);
