@@ -22,7 +22,7 @@ class Metric:
 
     def target(self):
         if self.times is not None:
-            return f"{'>=' if self.higher else '<='} {self.times:.3g} of {self.peer}"
+            return f"{'>=' if self.higher else '<='} {self.times:.4g} of {self.peer}"
         if self.plus is not None:
             return f"<= {self.peer} + {self.plus:g}"
         return f"<= {self.most:.0f}" if self.most is not None else "-"
