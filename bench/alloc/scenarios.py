@@ -117,7 +117,7 @@ def start(conf):
 
 PYTHON = """
 import json
-d = [{str(i): [i] * (i % 50), "x": "y" * (i % 200)} for i in range(%d)]
+d = [{str(i): [i] * (i %% 50), "x": "y" * (i %% 200)} for i in range(%d)]
 for _ in range(3):
     d = json.loads(json.dumps(d))
 """
