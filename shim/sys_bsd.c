@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * sys_bsd.c - the table of sys.h for FreeBSD and OpenBSD, in place of sys.c.
+ *
+ * Not part of a build on Linux; CI checks that it compiles against the declarations that these
+ * systems have (tests/portability). What a system lacks is ENOSYS, and the probe turns that into the
+ * route or strategy that is left: docs/portability.md says which.
+ *
+ * Calls go through libc: these systems keep no stable numbers for syscall(2).
+ */
+#include "sys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* errno belongs to the program whose free() we are in. */
+#define CALL(call)                      \
+	({                              \
+		int saved_ = errno;     \
+		int64_t r_ = (call);    \
+		if (r_ == -1) {         \
+			r_ = -errno;    \
+			errno = saved_; \
+		}                       \
+		r_;                     \
+	})
+
+/* FreeBSD's DONTNEED may keep what is in anonymous pages and FREE drops it lazily; OpenBSD's
+ * DONTNEED only deactivates. Neither promises zeroes: the probe looks (pgw_dontneed_zeroes). */
+static int sys_madvise(void *addr, size_t len, int advice)
+{
+	return (int)CALL(madvise(addr, len, advice));
+}
+
+static int64_t sys_process_madvise(
+    int pidfd, const struct iovec *v, size_t n, int advice, unsigned flags)
+{
+	return -ENOSYS; /* no vector: one madvise a range, neighbours joined */
+}
+
+static int sys_pidfd_open(pid_t pid, unsigned flags)
+{
+	return -ENOSYS;
+}
+
+static int sys_map_anon(void *addr, size_t len, int prot, int extra_flags, void **out)
+{
+	int saved = errno;
+	void *p = mmap(addr, len, prot, MAP_PRIVATE | MAP_ANON | extra_flags, -1, 0);
+
+	if (p == MAP_FAILED) {
+		int err = -errno;
+
+		errno = saved;
+		return err;
+	}
+	*out = p;
+	return 0;
+}
+
+static int sys_unmap(void *addr, size_t len)
+{
+	return (int)CALL(munmap(addr, len));
+}
+
+static int sys_unlock(void *addr, size_t len)
+{
+	return (int)CALL(munlock(addr, len));
+}
+
+static int sys_mincore(void *addr, size_t len, unsigned char *vec)
+{
+#ifdef __FreeBSD__
+	return (int)CALL(mincore(addr, len, (char *)vec));
+#else
+	return -ENOSYS; /* OpenBSD has taken it out */
+#endif
+}
+
+static int sys_msync(void *addr, size_t len, int flags)
+{
+	return (int)CALL(msync(addr, len, flags));
+}
+
+static int sys_fdatasync(int fd)
+{
+	return (int)CALL(fdatasync(fd));
+}
+
+static int sys_fsync(int fd)
+{
+	return (int)CALL(fsync(fd));
+}
+
+static int sys_sync_file_range(int fd, uint64_t off, uint64_t len, unsigned flags)
+{
+	return -ENOSYS; /* no "writeout": see docs/portability.md */
+}
+
+static int64_t sys_pwritev(int fd, const struct iovec *v, int n, uint64_t off)
+{
+	return CALL(pwritev(fd, v, n, (off_t)off));
+}
+
+static int sys_allocate(int fd, uint64_t off, uint64_t len)
+{
+#ifdef __FreeBSD__
+	return -posix_fallocate(fd, (off_t)off, (off_t)len); /* returns the error */
+#else
+	return -ENOSYS;
+#endif
+}
+
+/* File systems have names there, not numbers: none is known, so none is taken at its word. */
+static int sys_fs_magic(int fd, uint64_t *magic)
+{
+	return -ENOSYS;
+}
+
+static int sys_fd_mode(int fd, mode_t *mode)
+{
+	struct stat s;
+	int err = (int)CALL(fstat(fd, &s));
+
+	if (!err)
+		*mode = s.st_mode;
+	return err;
+}
+
+static int sys_fd_flags(int fd)
+{
+	return (int)CALL(fcntl(fd, F_GETFL));
+}
+
+static int sys_fd_move(int fd, int lowest)
+{
+	int r = (int)CALL(fcntl(fd, F_DUPFD_CLOEXEC, lowest));
+
+	if (r >= 0)
+		(void)CALL(close(fd));
+	return r;
+}
+
+static int sys_close(int fd)
+{
+	return (int)CALL(close(fd));
+}
+
+static pid_t sys_getpid(void)
+{
+	return getpid();
+}
+
+/* clang-format off */
+#define REAL {                                     \
+	.madvise = sys_madvise,                    \
+	.process_madvise = sys_process_madvise,    \
+	.pidfd_open = sys_pidfd_open,              \
+	.map_anon = sys_map_anon,                  \
+	.unmap = sys_unmap,                        \
+	.unlock = sys_unlock,                      \
+	.mincore = sys_mincore,                    \
+	.msync = sys_msync,                        \
+	.fdatasync = sys_fdatasync,                \
+	.fsync = sys_fsync,                        \
+	.sync_file_range = sys_sync_file_range,    \
+	.pwritev = sys_pwritev,                    \
+	.allocate = sys_allocate,                  \
+	.fs_magic = sys_fs_magic,                  \
+	.fd_mode = sys_fd_mode,                    \
+	.fd_flags = sys_fd_flags,                  \
+	.fd_move = sys_fd_move,                    \
+	.close = sys_close,                        \
+	.getpid = sys_getpid,                      \
+}
+/* clang-format on */
+
+struct pgw__sys pgw__sys = REAL;
+const struct pgw__sys pgw__sys_real = REAL;
+
+int pgw__sys_write_all(int fd, const void *buf, size_t len)
+{
+	const char *p = buf;
+
+	while (len) {
+		int64_t r = CALL(write(fd, p, len));
+
+		if (r == -EINTR)
+			continue;
+		if (r <= 0)
+			return r ? (int)r : -EIO;
+		p += r;
+		len -= (size_t)r;
+	}
+	return 0;
+}
