@@ -13,6 +13,7 @@
 #include "gate.h"
 #include "map.h"
 #include "options.h"
+#include "pin.h"
 #include "warm.h"
 
 #define PUBLIC __attribute__((visibility("default")))
@@ -26,6 +27,8 @@ static int configure(MDB_env *env, const struct pgw_env_options *o)
 		rc = mdb_env_set_maxdbs(env, o->max_dbs);
 	if (!rc && o->max_readers)
 		rc = mdb_env_set_maxreaders(env, o->max_readers);
+	if (!rc && pgw__options_checkpointed(o, MDB_NOSYNC))
+		rc = pgw__pin_make_room(env);
 	return rc;
 }
 

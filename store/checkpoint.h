@@ -45,7 +45,7 @@ struct pgw__checkpointer {
 	/* d is pinned by *durable_pin, always. `next` is (running, newest], `running` is what the
 	 * checkpoint under way makes durable; empty if there is none. */
 	_Atomic uint64_t durable; /* written under lock, read anywhere */
-	struct pgw__pin pins[3];
+	struct pgw__pin pins[PGW__PINS];
 	struct pgw__pin *durable_pin;
 	struct pgw__cut next;
 	struct pgw__cut running; /* while busy: of the thread that runs it, but for the pin */

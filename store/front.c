@@ -15,6 +15,7 @@
 #include "gate.h"
 #include "map.h"
 #include "options.h"
+#include "pin.h"
 #include "warm.h"
 
 #define PUBLIC __attribute__((visibility("default")))
@@ -82,12 +83,15 @@ int pgw__open_env(MDB_env *env, const char *path, unsigned flags, mdb_mode_t mod
 PUBLIC int mdb_env_open(MDB_env *env, const char *path, unsigned flags, mdb_mode_t mode)
 {
 	struct pgw_recover_report report = { 0 };
+	const struct pgw_env_options *o = pgw__options_default();
 	int rc = pgw__env_by_lmdb(env) ? 0 : pgw__map_reserve(env, flags);
 
+	if (!rc && !pgw__env_by_lmdb(env) && pgw__options_checkpointed(o, MDB_NOSYNC))
+		rc = pgw__pin_make_room(env);
 	if (!rc)
 		rc = pgw__open_env(env, path, flags, mode, 0, &report);
 	if (!rc)
-		pgw__warm_at_open(pgw__env_by_lmdb(env), env, pgw__options_default());
+		pgw__warm_at_open(pgw__env_by_lmdb(env), env, o);
 	return rc;
 }
 

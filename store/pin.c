@@ -8,6 +8,14 @@
 
 __thread struct pgw__pin *pgw__pin_at_work;
 
+int pgw__pin_make_room(MDB_env *env)
+{
+	unsigned n;
+	int rc = mdb_env_get_maxreaders(env, &n);
+
+	return rc ? rc : mdb_env_set_maxreaders(env, n + PGW__PINS);
+}
+
 int pgw__pin_take(struct pgw__pin *pin, MDB_env *env, uint64_t *txnid)
 {
 	MDB_txn *txn = pin->txn;

@@ -26,6 +26,13 @@ struct pgw__pin {
 	bool active;
 };
 
+/* Slots that group and relaxed need: of d, of the checkpoint that is running, of the cut behind it. */
+#define PGW__PINS 3u
+
+/* Make LMDB's table of readers larger by these, for an environment that is not open yet. 0 or LMDB's
+ * code. */
+int pgw__pin_make_room(MDB_env *env);
+
 /* Take the pin, or move it, to the newest snapshot; its number is *txnid. 0, or LMDB's code (the
  * table of readers can be full the first time; afterwards only a broken environment fails). */
 int pgw__pin_take(struct pgw__pin *pin, MDB_env *env, uint64_t *txnid);

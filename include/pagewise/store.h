@@ -169,7 +169,8 @@ const char *pgw_full_sync_name(enum pgw_full_sync reason);
  * the file of an attached environment is refused with PGW_COPIED.
  *
  * What attaching needs: a data file and a lock file (no MDB_RDONLY, no MDB_NOLOCK) that no other
- * process has open at that moment; pages of 4 to 64 KiB; three slots in the table of readers. A process that has
+ * process has open at that moment; pages of 4 to 64 KiB; three slots in the table of readers,
+ * which is made larger by these where it is known in time (pgw_env_open, PAGEWISE_STORE). A process that has
  * the file open with MDB_NOLOCK is not seen: keeping it out is up to who chose that flag. */
 enum pgw_durability {
 	/* Durable, in LMDB's own order: pages, barrier, meta page, barrier. */

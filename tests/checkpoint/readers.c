@@ -169,6 +169,27 @@ static void a_killed_one_does_not_make_the_file_grow(void **state)
 		}
 }
 
+/* What the program was promised is there, pins or not. */
+static void pins_take_no_slot_from_readers(void **state)
+{
+	struct pgw_env_options o;
+	MDB_txn *txn[2], *third;
+	MDB_env *env;
+
+	pgw_env_options_init(&o);
+	o.durability = PGW_DURABILITY_RELAXED;
+	o.flags = MDB_NOTLS;
+	o.max_readers = 2;
+	OK(pgw_env_open(*state, &o, &env));
+	overwrite(env, 5);
+	OK(mdb_txn_begin(env, NULL, MDB_RDONLY, &txn[0]));
+	OK(mdb_txn_begin(env, NULL, MDB_RDONLY, &txn[1]));
+	assert_int_equal(mdb_txn_begin(env, NULL, MDB_RDONLY, &third), MDB_READERS_FULL);
+	mdb_txn_abort(txn[0]);
+	mdb_txn_abort(txn[1]);
+	mdb_env_close(env);
+}
+
 static void bad_arguments(void **state)
 {
 	struct pgw_readers r = { .readers = 7 };
@@ -186,6 +207,7 @@ int main(void)
 		TEST(a_stalled_one_is_seen),
 		TEST(one_of_this_thread_is_seen),
 		TEST(a_killed_one_does_not_make_the_file_grow),
+		TEST(pins_take_no_slot_from_readers),
 		TEST(bad_arguments),
 	};
 
