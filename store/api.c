@@ -56,6 +56,8 @@ PUBLIC int pgw_env_open(const char *path, const struct pgw_env_options *options,
 		mdb_env_close(env);
 		return rc;
 	}
+	if (pgw__options_checkpointed(&o, MDB_NOSYNC))
+		pgw__env_by_lmdb(env)->pin_slots += PGW__PINS;
 	pgw__warm_at_open(pgw__env_by_lmdb(env), env, &o);
 	*out = env;
 	return 0;

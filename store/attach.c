@@ -325,11 +325,21 @@ static int lower_fence(struct pgw__env *e)
 /* I5. The pins are kept until the fence is down for good. deadline: of pgw__group_wait. */
 static void make_plain(struct pgw__env *e, struct pgw__checkpointer *c, uint64_t deadline)
 {
+	struct pgw__call call = { .op = PGW__OP_CLOSE, .env = e, .lmdb = c->lmdb };
+	struct pgw__call *outer = pgw__call;
 	MDB_txn *txn;
+	int rc;
 
 	if (pgw__group_wait(c, pgw__gate_newest(c), deadline))
 		return;
-	if (pgw__lmdb_txn_begin(c->lmdb, NULL, 0, &txn))
+	pgw__call = &call;
+	rc = pgw__lmdb_txn_begin(c->lmdb, NULL, 0, &txn);
+	pgw__call = outer;
+	if (rc == ETIMEDOUT)
+		pgw__note_fallback("closing",
+		    "a write transaction had not ended: the file stays fenced, all that was "
+		    "committed is in it, and the next open makes it plain");
+	if (rc)
 		return;
 	if (!pgw__sync_all(e))
 		(void)lower_fence(e);

@@ -83,7 +83,10 @@ struct pgw__env *pgw__env_claim(MDB_env *lmdb)
 	e->meta_fd = -1;
 	e->dir_fd = -1;
 	e->lock_fd = -1;
+	e->pin_slots = 0;
 	e->options = *pgw__options_default();
+	if (e->gated) /* it was closed within a write transaction, and nobody will open the gate */
+		pthread_mutex_init(&e->gate, NULL);
 	e->gated = false;
 	e->attach_failed = false;
 	e->spilled = false;

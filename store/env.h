@@ -58,6 +58,7 @@ struct pgw__env {
 	bool writemap;
 	uint32_t psize;	     /* of LMDB, bytes */
 	int lock_fd;	     /* of LMDB's lock file, or -1 */
+	unsigned pin_slots;  /* of its table, which the program has not asked for */
 	unsigned open_flags; /* given to mdb_env_open */
 
 	/* Durability other than LMDB's (gate.c). options is set before there is a transaction. */
@@ -103,7 +104,14 @@ struct pgw__env {
 	atomic_fetch_add_explicit(&(env)->count.field, (uint64_t)(n), memory_order_relaxed)
 
 /* What LMDB is being asked to do by the thread, for the functions of the seam below it. */
-enum pgw__op { PGW__OP_OPEN, PGW__OP_RESIZE, PGW__OP_COMMIT, PGW__OP_SYNC, PGW__OP_COPY };
+enum pgw__op {
+	PGW__OP_OPEN,
+	PGW__OP_RESIZE,
+	PGW__OP_COMMIT,
+	PGW__OP_SYNC,
+	PGW__OP_COPY,
+	PGW__OP_CLOSE
+};
 
 struct pgw__call {
 	enum pgw__op op;

@@ -84,14 +84,31 @@ PUBLIC int mdb_env_open(MDB_env *env, const char *path, unsigned flags, mdb_mode
 {
 	struct pgw_recover_report report = { 0 };
 	const struct pgw_env_options *o = pgw__options_default();
-	int rc = pgw__env_by_lmdb(env) ? 0 : pgw__map_reserve(env, flags);
+	bool pins = pgw__options_checkpointed(o, MDB_NOSYNC);
+	int rc;
 
-	if (!rc && !pgw__env_by_lmdb(env) && pgw__options_checkpointed(o, MDB_NOSYNC))
+	if (pgw__env_by_lmdb(env)) /* open already: LMDB says so */
+		return pgw__lmdb_env_open(env, path, flags, mode);
+	rc = pgw__map_reserve(env, flags);
+	if (!rc && pins)
 		rc = pgw__pin_make_room(env);
 	if (!rc)
 		rc = pgw__open_env(env, path, flags, mode, 0, &report);
+	if (!rc && pins)
+		pgw__env_by_lmdb(env)->pin_slots += PGW__PINS;
 	if (!rc)
 		pgw__warm_at_open(pgw__env_by_lmdb(env), env, o);
+	return rc;
+}
+
+/* What the program has asked for, and not the slots that are there for pins. */
+PUBLIC int mdb_env_get_maxreaders(MDB_env *env, unsigned *readers)
+{
+	struct pgw__env *e = pgw__env_by_lmdb(env);
+	int rc = pgw__lmdb_env_get_maxreaders(env, readers);
+
+	if (!rc && e && *readers > e->pin_slots)
+		*readers -= e->pin_slots;
 	return rc;
 }
 

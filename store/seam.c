@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "commit.h"
@@ -257,6 +258,22 @@ int pgw__seam_mid2l_append(void *list, struct pgw__lmdb_dirty_page *entry)
 		pgw__space_note(&e->space, entry->pgno);
 	}
 	return mdb_mid2l_append(list, entry);
+}
+
+/* Seconds that mdb_env_close waits for a write transaction that should have ended before. */
+#define CLOSE_PATIENCE 2
+
+/* A program that closes an environment within a write transaction, or has ended one in another thread than
+ * it was begun in, has left LMDB's lock locked. LMDB's own mdb_env_close does not take it. */
+int pgw__seam_mutex_lock(pthread_mutex_t *mutex)
+{
+	struct timespec t;
+
+	if (!within(PGW__OP_CLOSE))
+		return pthread_mutex_lock(mutex);
+	clock_gettime(CLOCK_REALTIME, &t);
+	t.tv_sec += CLOSE_PATIENCE;
+	return pthread_mutex_timedlock(mutex, &t);
 }
 
 /* LMDB lets go of its writer lock, and of no other during a commit. */

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <semaphore.h>
 #include <signal.h>
 
 static const struct spec group = { .durability = PGW_DURABILITY_GROUP };
@@ -430,6 +431,49 @@ static void damaged_records_are_refused_and_left_alone(void **state)
 	assert_int_equal(run("cmp %s %s/before", data_file(*state), (char *)*state), 0);
 }
 
+static struct {
+	MDB_env *env;
+	sem_t begun, enough;
+	int rc;
+} stayer;
+
+static void *begin_and_stay(void *arg)
+{
+	MDB_txn *txn;
+
+	stayer.rc = mdb_txn_begin(stayer.env, NULL, 0, &txn);
+	sem_post(&stayer.begun);
+	while (sem_wait(&stayer.enough))
+		;
+	return NULL;
+}
+
+/* It is against LMDB's rules, whose own mdb_env_close does not mind. */
+static void closing_within_a_write_transaction_does_not_hang(void **state)
+{
+	const struct spec s = { .durability = PGW_DURABILITY_GROUP };
+	MDB_env *env = open_env(*state, s);
+	pthread_t thread;
+
+	put(env, 1, 11);
+	stayer.env = env;
+	sem_init(&stayer.begun, 0, 0);
+	sem_init(&stayer.enough, 0, 0);
+	assert_int_equal(pthread_create(&thread, NULL, begin_and_stay, NULL), 0);
+	while (sem_wait(&stayer.begun))
+		;
+	OK(stayer.rc);
+	mdb_env_close(env);
+	assert_true(is_fenced(*state));
+	env = open_env(*state, s);
+	assert_int_equal(get(env, 1), 11);
+	put(env, 1, 12);
+	mdb_env_close(env);
+	assert_false(is_fenced(*state));
+	sem_post(&stayer.enough);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
 
 int main(void)
@@ -447,6 +491,9 @@ int main(void)
 		TEST(copies_are_plain),
 		TEST(a_raw_copy_is_refused_and_left_alone),
 		TEST(damaged_records_are_refused_and_left_alone),
+#ifndef __SANITIZE_THREAD__ /* it sees that the rules are broken */
+		TEST(closing_within_a_write_transaction_does_not_hang),
+#endif
 	};
 
 	need_lmdb_utils();

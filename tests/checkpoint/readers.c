@@ -174,6 +174,7 @@ static void pins_take_no_slot_from_readers(void **state)
 {
 	struct pgw_env_options o;
 	MDB_txn *txn[2], *third;
+	unsigned n;
 	MDB_env *env;
 
 	pgw_env_options_init(&o);
@@ -181,6 +182,8 @@ static void pins_take_no_slot_from_readers(void **state)
 	o.flags = MDB_NOTLS;
 	o.max_readers = 2;
 	OK(pgw_env_open(*state, &o, &env));
+	OK(mdb_env_get_maxreaders(env, &n));
+	assert_int_equal(n, 2);
 	overwrite(env, 5);
 	OK(mdb_txn_begin(env, NULL, MDB_RDONLY, &txn[0]));
 	OK(mdb_txn_begin(env, NULL, MDB_RDONLY, &txn[1]));
