@@ -52,7 +52,7 @@ uint64_t pgw__growth_place(uint64_t size, uint64_t align)
 		stride = size;
 	if (align < HUGE_BYTES)
 		align = HUGE_BYTES;
-	if (stride > zone / 2 || align > zone / 2)
+	if (!PGW__GROWTH_PLACES || stride > zone / 2 || align > zone / 2)
 		return 0;
 	at = atomic_fetch_add_explicit(&cursor, stride, memory_order_relaxed) % (zone - stride);
 	return (zone * ZONE_FIRST + at) & ~(align - 1);

@@ -21,6 +21,18 @@
 
 #define PGW__GROWTH_MIN (UINT64_C(4) << 20)
 
+/* The thread sanitizer lets nobody map there: it ends the program. */
+#if defined(__SANITIZE_THREAD__)
+#define PGW__GROWTH_PLACES 0
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define PGW__GROWTH_PLACES 0
+#endif
+#endif
+#ifndef PGW__GROWTH_PLACES
+#define PGW__GROWTH_PLACES 1
+#endif
+
 /* This thread could not have size bytes behind a block. */
 void pgw__growth_failed(uint64_t size);
 

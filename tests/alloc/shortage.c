@@ -17,6 +17,7 @@
 
 #include <pagewise/probe.h>
 
+#include "growth.h"
 #include "options.h"
 #include "purge.h"
 #include "space.h"
@@ -142,6 +143,8 @@ static void grows_in_place(void **state)
 	struct pgw_alloc_stats s;
 
 	(void)state;
+	if (!PGW__GROWTH_PLACES)
+		skip();
 	assert_non_null(a);
 	/* Where nothing is behind: as a block that has grown before. */
 	assert_null(get(a - 4 * MIB, 16 * MIB)); /* taken: this thread could not grow something */
