@@ -4,10 +4,11 @@
  *
  * Each worker has an environment of its own, opened after the fork: LMDB allows no other. The parent
  * opens none. It replaces a worker that was killed, and ends when it is told to, or when a worker gives
- * up. A question that is being answered is answered first.
+ * up. A question that is being answered is answered first. Workers do not outlive it.
  */
 #include <errno.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -23,7 +24,7 @@ struct server {
 	const char *dir, *path;
 	int listener;
 	size_t n;
-	pid_t worker[WORKERS_MAX];
+	pid_t parent, worker[WORKERS_MAX];
 	sigset_t open; /* with SIGINT and SIGTERM let through; otherwise they are held back */
 };
 
@@ -86,6 +87,9 @@ _Noreturn static void work(const struct server *v)
 	struct chain_db db;
 	int rc;
 
+	/* Not to outlive the parent, however that ends. */
+	if (prctl(PR_SET_PDEATHSIG, SIGTERM) || getppid() != v->parent)
+		_exit(EXIT_FAILED);
 	if (chain_db_open(&db, v->dir, &opt, &err)) {
 		(void)complain(NULL, &err);
 		_exit(EXIT_FAILED);
@@ -155,6 +159,7 @@ int cmd_serve(char **argv, const struct settings *s)
 	sigset_t held;
 	int rc = 0;
 
+	v.parent = getpid();
 	sigemptyset(&held);
 	sigaddset(&held, SIGINT);
 	sigaddset(&held, SIGTERM);

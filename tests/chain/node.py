@@ -59,7 +59,7 @@ def durabilities(tmp, modes):
             same(got["at_risk"]["blocks_max"], 0, f"{mode}: blocks at risk")
         if mode == "nosync":
             same(got["at_risk"]["blocks_max"], 1100, "nosync: blocks at risk")
-        if "synced" in got:
+        if got.get("synced", {}).get("file_system") not in (None, "tmpfs", "ramfs"):
             # Of the live commits: one each, and two in LMDB's own order.
             each = 1 if mode in ("group", "relaxed") else 2
             least = 100 * each
@@ -104,6 +104,15 @@ def pipes(tmp):
     verified(db, 1200)
 
 
+def wait_for_height(db, enough):
+    for _ in range(600):
+        info = subprocess.run([chain, "info", db, "--json"], capture_output=True, text=True)
+        if info.returncode == 0 and enough(json.loads(info.stdout)["height"]):
+            return
+        time.sleep(0.1)
+    check(False, "an import that follows does not come on")
+
+
 def follow(tmp):
     """A file that grows while it is read, by pieces that end anywhere."""
     db, path = os.path.join(tmp, "follow"), os.path.join(tmp, "growing.raw")
@@ -114,15 +123,13 @@ def follow(tmp):
         f.flush()
         p = subprocess.Popen([chain, "import", path, db, "--follow", "--durability=nosync", "--json"],
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        # A batch, and what comes before the end of the file as it is now: from here on it is live.
+        wait_for_height(db, lambda height: height > 100)
         for at in range(50000, len(raw), 1777):
             f.write(raw[at:at + 1777])
             f.flush()
             time.sleep(0.02)
-        for _ in range(600):
-            info = subprocess.run([chain, "info", db, "--json"], capture_output=True, text=True)
-            if info.returncode == 0 and json.loads(info.stdout)["height"] == 150:
-                break
-            time.sleep(0.1)
+        wait_for_height(db, lambda height: height == 150)
         p.send_signal(signal.SIGTERM)
         out, err = p.communicate()
     same(p.returncode, 3, f"exit code of an import that follows: {err}")

@@ -144,6 +144,7 @@ def while_it_changes(tmp, hashes, durability):
     try:
         for t in threads:
             t.start()
+        wait_for("the first answers", lambda: all(seen))
         for at in range(300000, len(raw), 40000):
             with open(growing, "ab") as f:
                 f.write(raw[at:at + 40000])
@@ -174,25 +175,35 @@ def while_it_changes(tmp, hashes, durability):
     check(run("verify", db)["verified"]["blocks"] == 1200, "verify afterwards")
 
 
+def children(parent):
+    """Process ids, from the fourth field of each process's stat; its name may have spaces."""
+    found = []
+    for entry in os.listdir("/proc"):
+        try:
+            with open(f"/proc/{int(entry)}/stat") as f:
+                if int(f.read().rsplit(")", 1)[1].split()[1]) == parent:
+                    found.append(int(entry))
+        except (ValueError, OSError):
+            pass
+    return found
+
+
 def workers_and_sockets(tmp, hashes, db):
     path = os.path.join(tmp, "again.sock")
     server = start(db, path)
     p = subprocess.run([chain, "serve", db, path], stderr=subprocess.PIPE, text=True)
     check(p.returncode == 1 and "listen there" in p.stderr, f"two servers: {p.stderr}")
-    # A worker that is killed is replaced.
-    with open(f"/proc/{server.pid}/task/{server.pid}/children") as f:
-        for pid in f.read().split():
-            os.kill(int(pid), signal.SIGKILL)
+    # Workers that are killed are replaced.
+    first = set(children(server.pid))
+    for pid in first:
+        os.kill(pid, signal.SIGKILL)
+    wait_for("new workers", lambda: len(set(children(server.pid)) - first) == CLIENTS)
     c = Client(path)
     consistent(c.ask("info"), hashes)
     c.close()
-    # The socket of a server that was killed is no obstacle.
-    with open(f"/proc/{server.pid}/task/{server.pid}/children") as f:
-        orphans = [int(pid) for pid in f.read().split()]
+    # Workers do not outlive a server that was killed, and its socket is no obstacle.
     server.kill()
     server.wait()
-    for pid in orphans:
-        os.kill(pid, signal.SIGKILL)
     wait_for("the end of the workers", lambda: not listening(path))
     server = start(db, path)
     server.terminate()
