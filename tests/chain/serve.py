@@ -127,6 +127,11 @@ def questions(path, hashes):
     c.close()
 
 
+def height_of(db):
+    p = subprocess.run([chain, "info", db, "--json"], capture_output=True, text=True)
+    return json.loads(p.stdout)["height"] if p.returncode == 0 else 0
+
+
 def while_it_changes(tmp, hashes, durability):
     db, path = os.path.join(tmp, durability), os.path.join(tmp, durability + ".sock")
     growing = os.path.join(tmp, "growing.raw")
@@ -136,8 +141,7 @@ def while_it_changes(tmp, hashes, durability):
         f.write(raw[:300000])
     importer = subprocess.Popen([chain, "import", growing, db, f"--durability={durability}", "--batch=20",
                                  "--follow", "--json"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    wait_for("the import", lambda: subprocess.run([chain, "info", db], stdout=subprocess.DEVNULL,
-                                                  stderr=subprocess.DEVNULL).returncode == 0)
+    wait_for("the first blocks", lambda: height_of(db) > 0)
     server = start(db, path)
     done, seen = threading.Event(), [[] for _ in range(CLIENTS)]
     threads = [threading.Thread(target=client, args=(path, hashes, s, done)) for s in seen]
