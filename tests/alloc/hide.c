@@ -125,7 +125,7 @@ static void small_is_not(void **state)
 /* In chunks, so that small requests do not make a call each. */
 static void revealed_when_reused(void **state)
 {
-	unsigned char *a = purged(32 * MIB), *p = a;
+	unsigned char *a = purged(32 * MIB), *p;
 	uint64_t before = stats().hidden_bytes, fresh = stats().fresh_bytes;
 
 	(void)state;
