@@ -6,7 +6,6 @@
 
 #include <stdlib.h>
 
-#define _LGPL_SOURCE /* the functions in the header, and no library */
 #include <urcu/wfcqueue.h>
 
 _Static_assert(sizeof(struct pgw__queue_node) == sizeof(struct cds_wfcq_node), "one pointer each");

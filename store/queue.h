@@ -2,8 +2,8 @@
  *
  * queue.h - liburcu's wait-free queue, and nothing else.
  *
- * Its header does with volatile and assembler what the thread sanitizer cannot follow, so it is kept
- * to one file that is built without. What is queued is handed over by an atomic of the user's.
+ * The functions are those of the shared library: neither the compiler nor the thread sanitizer sees into
+ * them. What is queued is handed over by an atomic of the user's.
  */
 #ifndef PGW_STORE_QUEUE_H
 #define PGW_STORE_QUEUE_H
