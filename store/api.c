@@ -72,14 +72,15 @@ PUBLIC int pgw_env_attach(MDB_env *env, const struct pgw_env_options *options)
 	if (!e || pgw__options_check(options))
 		return EINVAL;
 	(void)mdb_env_get_flags(env, &flags);
-	pthread_mutex_lock(&e->gate);
+	if (atomic_load_explicit(&e->writing, memory_order_relaxed) || pgw__gate_trylock(e))
+		return EBUSY;
 	if (pgw__checkpointer_of(e))
 		rc = EINVAL;
 	else if (pgw__options_checkpointed(options, flags))
 		rc = pgw__attach(e, env, options);
 	if (!rc)
 		e->options = *options;
-	pthread_mutex_unlock(&e->gate);
+	pgw__gate_leave(e);
 	return rc;
 }
 

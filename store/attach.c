@@ -346,17 +346,36 @@ static void make_plain(struct pgw__env *e, struct pgw__checkpointer *c, uint64_t
 	pgw__lmdb_txn_abort(txn);
 }
 
+/* A program may close in a transaction; LMDB lets it. One of this thread is aborted. False: it is another
+ * thread's, and the gate with it. True: this one has the gate. */
+static bool end_transaction(struct pgw__env *e)
+{
+	int rc = pgw__gate_trylock(e);
+
+	if (rc == EDEADLK && !atomic_load_explicit(&e->writing, memory_order_relaxed))
+		return true; /* close_at_exit has it */
+	if (rc == EDEADLK) {
+		mdb_txn_abort(atomic_load(&e->writer));
+		rc = pgw__gate_trylock(e);
+	}
+	return !rc;
+}
+
 void pgw__detach(struct pgw__env *e)
 {
 	struct pgw__checkpointer *c = atomic_load(&e->checkpointer);
 
+	e->gate_lost = !end_transaction(e);
+	if (!e->gate_lost)
+		pgw__gate_leave(e);
 	if (!c)
 		return;
 	atomic_store(&e->checkpointer, NULL);
 	if (c->pid != getpid())
 		return; /* pins and fence are the parent's; what is left here is memory */
 	pgw__relaxed_stop(c);
-	make_plain(e, c, 0);
+	if (!e->gate_lost) /* else leave the file as a kill does */
+		make_plain(e, c, 0);
 	pgw__checkpoint_finish(c);
 	pgw__checkpoint_destroy(c);
 }
@@ -372,7 +391,7 @@ static void close_at_exit(struct pgw__env *e)
 {
 	struct pgw__checkpointer *c = atomic_load(&e->checkpointer);
 
-	if (!c || c->pid != getpid() || pgw__call || pthread_mutex_trylock(&e->gate))
+	if (!c || c->pid != getpid() || pgw__call || pgw__gate_trylock(e))
 		return;
 	if (pthread_mutex_trylock(&c->lock))
 		return;

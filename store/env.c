@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "gate.h"
 #include "options.h"
 #include "queue.h"
 #include "stats.h"
@@ -50,7 +51,7 @@ static struct pgw__env *make_entry(void)
 		free(e);
 		return NULL;
 	}
-	if (pthread_mutex_init(&e->gate, NULL)) {
+	if (pgw__gate_init(e)) {
 		pthread_mutex_destroy(&e->sync_lock);
 		free(e);
 		return NULL;
@@ -88,6 +89,8 @@ struct pgw__env *pgw__env_claim(MDB_env *lmdb)
 	if (e->gated) /* it was closed within a write transaction, and nobody will open the gate */
 		pthread_mutex_init(&e->gate, NULL);
 	e->gated = false;
+	e->gate_lost = false;
+	atomic_store_explicit(&e->writing, false, memory_order_relaxed);
 	e->attach_failed = false;
 	e->spilled = false;
 	atomic_store_explicit(&e->short_of_space, 0, memory_order_relaxed);
@@ -202,6 +205,8 @@ void pgw__env_release(struct pgw__env *e)
 	e->dir_fd = -1;
 	memset(&e->file, 0, sizeof(e->file));
 	move_counters(&e->count, &closed);
+	if (e->gate_lost) /* and the entry with it */
+		return;
 	atomic_store_explicit(&e->used, false, memory_order_release);
 }
 

@@ -63,15 +63,17 @@ struct pgw__env {
 
 	/* Durability other than LMDB's (gate.c). options is set before there is a transaction. */
 	struct pgw_env_options options;
-	pthread_mutex_t gate;				  /* one write transaction, attached */
-	bool gated;					  /* the writer holds the gate */
-	bool attach_failed;				  /* not tried again; under the gate */
+	pthread_mutex_t gate; /* one write transaction, attached */
+	bool gated;	      /* the writer holds the gate */
+	bool gate_lost;	      /* another thread had it when the environment was closed */
+	bool attach_failed;   /* not tried again; under the gate */
 	_Atomic(struct pgw__checkpointer *) checkpointer; /* NULL: not attached */
 	_Atomic(struct pgw__queue *) updates;		  /* of pgw_update, once it was used */
 
 	/* Whose handle is the write transaction's: LMDB uses one object for all of an environment.
 	 */
 	_Atomic(MDB_txn *) writer;
+	_Atomic bool writing; /* it is running */
 
 	/* Owned by the writer: LMDB's writer lock is held (commit.c). */
 	struct pgw__dirty dirty;

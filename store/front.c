@@ -219,6 +219,7 @@ static int begin_writer(struct pgw__env *e, MDB_env *env, unsigned flags, MDB_tx
 		return rc;
 	}
 	atomic_store_explicit(&e->writer, new, memory_order_relaxed);
+	atomic_store_explicit(&e->writing, true, memory_order_relaxed);
 	pgw__commit_begin(e);
 	begin_space(e, env);
 	*txn = new;
@@ -256,6 +257,7 @@ static bool take_gated(struct pgw__env *e)
 	bool gated = e->gated;
 
 	e->gated = false;
+	atomic_store_explicit(&e->writing, false, memory_order_relaxed);
 	return gated;
 }
 

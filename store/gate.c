@@ -4,6 +4,8 @@
  */
 #include "gate.h"
 
+#include <errno.h>
+
 #include "attach.h"
 #include "options.h"
 #include "stats.h"
@@ -25,6 +27,54 @@ uint64_t pgw__gate_newest(struct pgw__checkpointer *c)
 int pgw__gate_sync(struct pgw__checkpointer *c)
 {
 	return -pgw__group_wait(c, pgw__gate_newest(c), 0);
+}
+
+int pgw__gate_init(struct pgw__env *e)
+{
+	pthread_mutexattr_t attr;
+	int rc = pthread_mutexattr_init(&attr);
+
+	if (rc)
+		return rc;
+	(void)pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ERRORCHECK);
+	(void)pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	rc = pthread_mutex_init(&e->gate, &attr);
+	pthread_mutexattr_destroy(&attr);
+	return rc;
+}
+
+/* A thread has ended with the gate. If it was in a transaction, LMDB answers with MDB_PANIC from now on. If
+ * it had committed one, that may be missing in the cut, and only a sync of everything is sure to
+ * cover it. */
+static int take_from_dead(struct pgw__env *e)
+{
+	struct pgw__checkpointer *c = pgw__checkpointer_of(e);
+
+	if (c) {
+		pthread_mutex_lock(&c->lock);
+		c->next.incomplete = true;
+		pthread_mutex_unlock(&c->lock);
+	}
+	return pthread_mutex_consistent(&e->gate);
+}
+
+int pgw__gate_lock(struct pgw__env *e)
+{
+	int rc = pthread_mutex_lock(&e->gate);
+
+	return rc == EOWNERDEAD ? take_from_dead(e) : rc;
+}
+
+int pgw__gate_trylock(struct pgw__env *e)
+{
+	static const struct timespec past;
+	int rc = pthread_mutex_trylock(&e->gate);
+
+	if (rc == EBUSY) /* that does not tell whose it is */
+		rc = pthread_mutex_timedlock(&e->gate, &past);
+	if (rc == EOWNERDEAD)
+		rc = take_from_dead(e);
+	return rc == ETIMEDOUT ? EBUSY : rc;
 }
 
 static bool nearly_full(MDB_env *lmdb, uint32_t psize)
@@ -58,14 +108,19 @@ static void attach_if_wanted(struct pgw__env *e, MDB_env *lmdb)
 int pgw__gate_enter(struct pgw__env *e, MDB_env *lmdb, bool *gated)
 {
 	struct pgw__checkpointer *c;
-	int rc = 0;
+	int rc, cancel;
 
 	*gated = false;
 	if (e->options.durability == PGW_DURABILITY_STRICT && !e->options.nosync_relaxed)
 		return 0;
-	pthread_mutex_lock(&e->gate);
-	if (!pgw__checkpointer_of(e))
+	rc = pgw__gate_lock(e);
+	if (rc)
+		return rc;
+	if (!pgw__checkpointer_of(e)) {
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 		attach_if_wanted(e, lmdb);
+		pthread_setcancelstate(cancel, NULL);
+	}
 	c = pgw__checkpointer_of(e);
 	if (c && (atomic_load_explicit(&e->short_of_space, memory_order_relaxed) ||
 		     nearly_full(lmdb, e->psize)))
@@ -83,7 +138,7 @@ void pgw__gate_leave(struct pgw__env *e)
 	pthread_mutex_unlock(&e->gate);
 }
 
-int pgw__gate_committed(struct pgw__env *e, uint64_t txnid, unsigned flags, bool wait)
+static int settle(struct pgw__env *e, uint64_t txnid, unsigned flags, bool wait)
 {
 	struct pgw__checkpointer *c = pgw__checkpointer_of(e);
 	int rc = pgw__checkpoint_note(c, e->spilled);
@@ -100,4 +155,14 @@ int pgw__gate_committed(struct pgw__env *e, uint64_t txnid, unsigned flags, bool
 			return 0;
 	}
 	return -pgw__group_wait(c, txnid, 0);
+}
+
+/* LMDB's commit is a point where threads are cancelled, and so it is here; but not before others can go
+ * on. */
+int pgw__gate_committed(struct pgw__env *e, uint64_t txnid, unsigned flags, bool wait)
+{
+	int rc = settle(e, txnid, flags, wait);
+
+	pthread_testcancel();
+	return rc;
 }

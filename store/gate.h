@@ -13,8 +13,19 @@
 #include "checkpoint.h"
 #include "env.h"
 
+/* The gate of a new entry. It is robust, as LMDB's own lock is: a thread that ends in a transaction must not
+ * stop the others here. 0 or errno. */
+int pgw__gate_init(struct pgw__env *e);
+
+/* Take it: 0; or EDEADLK, this thread has it. */
+int pgw__gate_lock(struct pgw__env *e);
+
+/* The same without waiting. EBUSY: another thread has it. */
+int pgw__gate_trylock(struct pgw__env *e);
+
 /* A write transaction of the outermost level is about to begin. Attaches if that is asked for.
- * 0, and if gated the gate is held; or LMDB's or this library's code. */
+ * 0, and if gated the gate is held; EDEADLK, where LMDB alone would hang: this thread has one already; or
+ * LMDB's or this library's code. */
 int pgw__gate_enter(struct pgw__env *e, MDB_env *lmdb, bool *gated);
 
 /* It has ended, or could not begin. */

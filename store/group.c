@@ -118,13 +118,11 @@ static bool queue_up(struct pgw__checkpointer *c, uint64_t txnid, uint64_t deadl
 	return woken;
 }
 
-int pgw__group_wait(struct pgw__checkpointer *c, uint64_t txnid, uint64_t deadline)
+static int wait_or_run(struct pgw__checkpointer *c, uint64_t txnid, uint64_t deadline)
 {
 	bool in_time = true;
 	int rc;
 
-	if (atomic_load(&c->durable) >= txnid)
-		return 0;
 	pthread_mutex_lock(&c->lock);
 	for (;;) {
 		rc = c->failed;
@@ -155,8 +153,25 @@ int pgw__group_wait(struct pgw__checkpointer *c, uint64_t txnid, uint64_t deadli
 	return rc;
 }
 
+/* Others wait for the checkpoint that this thread may come to run, and find its waiter in the queue: this is
+ * no place to be cancelled. */
+int pgw__group_wait(struct pgw__checkpointer *c, uint64_t txnid, uint64_t deadline)
+{
+	int cancel, rc;
+
+	if (atomic_load(&c->durable) >= txnid)
+		return 0;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	rc = wait_or_run(c, txnid, deadline);
+	pthread_setcancelstate(cancel, NULL);
+	return rc;
+}
+
 void pgw__group_pause(struct pgw__checkpointer *c)
 {
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&c->lock);
 	while (c->busy) {
 		(void)queue_up(c, UINT64_MAX, 0);
@@ -165,6 +180,7 @@ void pgw__group_pause(struct pgw__checkpointer *c)
 	c->busy = true;
 	c->runner = pthread_self();
 	pthread_mutex_unlock(&c->lock);
+	pthread_setcancelstate(cancel, NULL);
 }
 
 void pgw__group_resume(struct pgw__checkpointer *c)

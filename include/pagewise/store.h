@@ -220,7 +220,8 @@ int pgw_env_open(const char *path, const struct pgw_env_options *options, MDB_en
 
 /* Set the durability of an open environment, and attach it if that is needed. No transaction may be
  * running in the process, and none may start before it returns. It can be done once.
- * 0; EINVAL (not open through this library, attached already, or options that make no sense);
+ * 0; EINVAL (not open through this library, attached already, or options that make no sense); EBUSY (a
+ * write transaction is running);
  * PGW_BUSY; PGW_NOT_POSSIBLE (read-only, MDB_NOLOCK, or pages below 4 or above 64 KiB); ENOMEM; MDB_READERS_FULL; or the error of a sync. */
 int pgw_env_attach(MDB_env *env, const struct pgw_env_options *options);
 

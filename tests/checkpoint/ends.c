@@ -182,6 +182,146 @@ static void exit_does_not_wait_for_the_checkpoint_that_it_interrupts(void **stat
 	}
 }
 
+/* --- a transaction that nobody ends --- */
+
+static MDB_env *shared_env;
+
+static void *begin_and_end(void *arg)
+{
+	MDB_txn *txn;
+
+	OK(mdb_txn_begin(shared_env, NULL, 0, &txn));
+	return NULL;
+}
+
+/* LMDB answers with MDB_PANIC, and so it is here. */
+static int a_writer_dies(void *arg)
+{
+	pthread_t t;
+	MDB_txn *txn;
+
+	in_a_child = true;
+	alarm(PATIENCE);
+	shared_env = open_here(0);
+	put(shared_env, 1, 3);
+	if (pthread_create(&t, NULL, begin_and_end, NULL))
+		return 3;
+	pthread_join(t, NULL);
+	if (mdb_txn_begin(shared_env, NULL, 0, &txn) != MDB_PANIC)
+		return 4;
+	mdb_env_close(shared_env);
+	return 0;
+}
+
+static int closed_in_a_transaction(void *arg)
+{
+	MDB_env *env;
+	MDB_txn *txn;
+
+	in_a_child = true;
+	alarm(PATIENCE);
+	env = open_here(0);
+	put(env, 1, 4);
+	OK(mdb_txn_begin(env, NULL, 0, &txn));
+	mdb_env_close(env);
+	return is_fenced(dir);
+}
+
+static void other_threads_and_close_outlive_an_open_transaction(void **state)
+{
+	dir = *state;
+	for (durability = PGW_DURABILITY_STRICT; durability <= PGW_DURABILITY_RELAXED;
+	     durability++) {
+		MDB_env *env;
+
+		assert_int_equal(in_child(a_writer_dies, NULL), 0);
+		env = open_here(0);
+		assert_int_equal(get(env, 1), 3);
+		mdb_env_close(env);
+		assert_int_equal(in_child(closed_in_a_transaction, NULL), 0);
+		env = open_here(0);
+		assert_int_equal(get(env, 1), 4);
+		mdb_env_close(env);
+	}
+}
+
+static void attaching_in_a_transaction_is_refused(void **state)
+{
+	struct pgw_env_options o;
+	MDB_txn *txn;
+	MDB_env *env;
+
+	dir = *state;
+	durability = PGW_DURABILITY_STRICT;
+	env = open_here(0);
+	pgw_env_options_init(&o);
+	o.durability = PGW_DURABILITY_GROUP;
+	OK(mdb_txn_begin(env, NULL, 0, &txn));
+	assert_int_equal(pgw_env_attach(env, &o), EBUSY);
+	mdb_txn_abort(txn);
+	OK(pgw_env_attach(env, &o));
+	put(env, 1, 1);
+	mdb_env_close(env);
+}
+
+/* --- a thread that is cancelled while it waits for its barrier (the address sanitizer takes the unwound
+ * stack for an error) --- */
+
+#ifndef __SANITIZE_ADDRESS__
+
+static _Atomic bool in_barrier, go_on;
+
+static int slow_fdatasync(int fd)
+{
+	atomic_store(&in_barrier, true);
+	while (!atomic_load(&go_on))
+		nap();
+	return pgw__sys_real.fdatasync(fd);
+}
+
+static int slow_msync(void *addr, size_t len, int flags)
+{
+	atomic_store(&in_barrier, true);
+	while (!atomic_load(&go_on))
+		nap();
+	return pgw__sys_real.msync(addr, len, flags);
+}
+
+static void *commit_once(void *arg)
+{
+	put(shared_env, (uint32_t)(uintptr_t)arg, 1);
+	return NULL;
+}
+
+static void a_cancelled_committer_stops_nobody(void **state)
+{
+	pthread_t runner, waiter;
+
+	dir = *state;
+	durability = PGW_DURABILITY_GROUP;
+	shared_env = open_here(0);
+	put(shared_env, 1, 1);
+	pgw__sys.fdatasync = slow_fdatasync;
+	pgw__sys.msync = slow_msync;
+	assert_int_equal(pthread_create(&runner, NULL, commit_once, (void *)2), 0);
+	while (!atomic_load(&in_barrier))
+		nap();
+	assert_int_equal(pthread_create(&waiter, NULL, commit_once, (void *)3), 0);
+	while (!get(shared_env, 3))
+		nap();
+	pthread_cancel(runner);
+	pthread_cancel(waiter);
+	atomic_store(&go_on, true);
+	pthread_join(runner, NULL);
+	pthread_join(waiter, NULL);
+	pgw__sys = pgw__sys_real;
+	put(shared_env, 4, 1);
+	mdb_env_close(shared_env);
+	assert_false(is_fenced(dir));
+}
+
+#endif
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -191,6 +331,11 @@ int main(void)
 #endif
 		TEST(it_ends_when_idle_and_comes_back),
 		TEST(exit_does_not_wait_for_the_checkpoint_that_it_interrupts),
+		TEST(other_threads_and_close_outlive_an_open_transaction),
+		TEST(attaching_in_a_transaction_is_refused),
+#ifndef __SANITIZE_ADDRESS__
+		TEST(a_cancelled_committer_stops_nobody),
+#endif
 	};
 
 	return cmocka_run_group_tests_name("ends", tests, NULL, NULL);
