@@ -3,12 +3,14 @@
  * api.c - the functions of pagewise/store.h that act on environments.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "attach.h"
+#include "fence.h"
 #include "front.h"
 #include "gate.h"
 #include "map.h"
@@ -166,10 +168,42 @@ PUBLIC const char *pgw_recover_action_name(enum pgw_recover_action a)
 	return (unsigned)a < n ? recover_action_names[a] : NULL;
 }
 
+/* Look at the file without LMDB, which would make a lock file beside anything, and an environment of an empty
+ * file. 0 and whether it is plain and whole; MDB_INVALID; or errno. */
+static int look(const char *path, unsigned open_flags, bool *plain)
+{
+	char *name = malloc(strlen(path) + sizeof("/data.mdb"));
+	struct pgw__heads *heads = malloc(sizeof(*heads));
+	unsigned char magic[4];
+	int fd = -1, rc = 0;
+
+	if (!name || !heads)
+		rc = ENOMEM;
+	if (!rc) {
+		strcpy(name, path);
+		if (!(open_flags & MDB_NOSUBDIR))
+			strcat(name, "/data.mdb");
+		fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		rc = fd < 0 ? errno : 0;
+	}
+	*plain = false;
+	if (!rc && !pgw__heads_read(fd, heads))
+		*plain = heads->fence == PGW__FENCE_DOWN;
+	else if (!rc && (pread(fd, magic, sizeof(magic), PGW__META_OFFSET) != sizeof(magic) ||
+			    pgw__get32(magic, 0) != PGW__LMDB_MAGIC))
+		rc = MDB_INVALID;
+	if (fd >= 0)
+		close(fd);
+	free(heads);
+	free(name);
+	return rc;
+}
+
 PUBLIC int pgw_env_recover(const char *path, unsigned flags, struct pgw_recover_report *report)
 {
 	unsigned open_flags = flags & PGW_RECOVER_NOSUBDIR ? MDB_NOSUBDIR : 0;
 	struct pgw_recover_report own;
+	bool plain = false;
 	struct stat st;
 	MDB_env *env;
 	int rc;
@@ -180,8 +214,14 @@ PUBLIC int pgw_env_recover(const char *path, unsigned flags, struct pgw_recover_
 	if (!path || (flags & ~(PGW_RECOVER_CHECK | PGW_RECOVER_NOSUBDIR)))
 		return EINVAL;
 	rc = pgw__env_stat(path, open_flags, &st); /* LMDB would make a file where there is none */
+	if (!rc && !S_ISREG(st.st_mode))
+		rc = MDB_INVALID;
 	if (!rc && pgw__env_by_file(NULL, st.st_dev, st.st_ino))
 		rc = PGW_BUSY;
+	if (!rc)
+		rc = look(path, open_flags, &plain);
+	if (!rc && plain) /* nothing to do */
+		return 0;
 	if (!rc)
 		rc = mdb_env_create(&env);
 	if (rc)

@@ -12,7 +12,8 @@ static const char *own_text(int code)
 {
 	switch (code) {
 	case PGW_BUSY:
-		return "PGW_BUSY: another process writes this environment in group or relaxed "
+		return "PGW_BUSY: another process, or another handle of this one, writes this "
+		       "environment in group or relaxed "
 		       "durability, or has it open while that is to begin";
 	case PGW_FENCED:
 		return "PGW_FENCED: the environment is in use by pagewise or was not closed, and "

@@ -251,8 +251,8 @@ static int keep(struct pgw__recovery *rv, const struct found *f, int fd)
 {
 	int rc;
 
-	report_outcome(rv->report, PGW_RECOVER_KEPT, rv->report->newest_txnid, 0,
-	    "the page cache lived on: nothing was lost");
+	report_outcome(
+	    rv->report, PGW_RECOVER_KEPT, rv->report->newest_txnid, 0, "the page cache lived on");
 	if (rv->flags & PGW_RECOVER_CHECK)
 		return 0;
 	rc = -pgw__sys.fdatasync(fd);

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 static const struct spec group = { .durability = PGW_DURABILITY_GROUP };
 static const struct spec strict = { .durability = PGW_DURABILITY_STRICT };
@@ -476,9 +477,37 @@ static void closing_within_a_write_transaction_does_not_hang(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
 
+static void recovery_leaves_other_files_alone(void **state)
+{
+	static const char *const texts[] = { "", "a note, longer than the header of a page" };
+	struct pgw_recover_report report;
+	const unsigned nosubdir = PGW_RECOVER_NOSUBDIR;
+	char note[256], lock[300];
+
+	snprintf(note, sizeof(note), "%s/note", (const char *)*state);
+	snprintf(lock, sizeof(lock), "%s-lock", note);
+	for (unsigned i = 0; i < 4; i++) {
+		unsigned flags = nosubdir | (i & 1 ? PGW_RECOVER_CHECK : 0);
+		const char *text = texts[i / 2];
+		FILE *f = fopen(note, "w");
+		struct stat st;
+
+		assert_non_null(f);
+		fputs(text, f);
+		fclose(f);
+		assert_int_equal(pgw_env_recover(note, flags, &report), MDB_INVALID);
+		assert_int_equal(stat(note, &st), 0);
+		assert_int_equal(st.st_size, strlen(text));
+		assert_int_equal(access(lock, F_OK), -1);
+	}
+	assert_int_equal(pgw_env_recover("/dev/null", nosubdir, &report), MDB_INVALID);
+	assert_int_equal(pgw_env_recover("/dev/zero", nosubdir, &report), MDB_INVALID);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(recovery_leaves_other_files_alone),
 		TEST(plain_lmdb_is_kept_out_until_close),
 		TEST(attaching_waits_for_the_first_write),
 		TEST(what_cannot_be_attached),
