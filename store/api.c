@@ -123,7 +123,7 @@ PUBLIC int pgw_env_wait(MDB_env *env, uint64_t ticket, int timeout_ms)
 
 PUBLIC int pgw_env_checkpoint(MDB_env *env)
 {
-	return mdb_env_sync(env, 1);
+	return pgw__env_by_lmdb(env) ? mdb_env_sync(env, 1) : EINVAL;
 }
 
 PUBLIC int pgw_env_durable_txnid(MDB_env *env, uint64_t *txnid)

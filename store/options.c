@@ -52,10 +52,10 @@ static bool parse_durability(const char *value, enum pgw_durability *out)
 	return false;
 }
 
-/* A decimal number with an optional K, M, G or T. */
+/* A decimal number with an optional K, M, G or T, in either case. */
 static bool parse_number(const char *value, uint64_t min, uint64_t max, uint64_t *out)
 {
-	static const char units[] = "KMGT";
+	static const char units[] = "KkMmGgTt";
 	const char *unit;
 	unsigned long long n;
 	char *end;
@@ -68,7 +68,7 @@ static bool parse_number(const char *value, uint64_t min, uint64_t max, uint64_t
 		return false;
 	unit = *end ? strchr(units, *end) : NULL;
 	if (unit) {
-		unsigned shift = 10 * (unsigned)(unit - units + 1);
+		unsigned shift = 10 * (unsigned)((unit - units) / 2 + 1);
 
 		if (n > UINT64_MAX >> shift)
 			return false;

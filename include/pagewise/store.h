@@ -227,7 +227,8 @@ int pgw_env_attach(MDB_env *env, const struct pgw_env_options *options);
 
 /* mdb_txn_commit that does not wait: *ticket, a transaction id, can be waited for. With strict the
  * transaction is durable at once. In group and relaxed it will be durable within checkpoint_ms,
- * waited for or not. txn: of the outermost level. ticket may be NULL. */
+ * waited for or not. txn: of the outermost level; EINVAL for a nested or read-only one, which lives on.
+ * ticket may be NULL. */
 int pgw_txn_commit_async(MDB_txn *txn, uint64_t *ticket);
 
 /* Wait until a transaction is durable, and all before it. timeout_ms: negative for no limit; it can

@@ -31,6 +31,10 @@ static void understands(void **state)
 	assert_int_equal(o.checkpoint_bytes, 2 << 20);
 	assert_int_equal(parsed("map:2T", true, "").map_size, (size_t)2 << 40);
 	assert_int_equal(parsed("map:2T,map:lmdb", true, "").map_size, 0);
+	assert_int_equal(parsed("checkpoint_bytes:16m", true, "").checkpoint_bytes, 16 << 20);
+	assert_int_equal(parsed("map:2t", true, "").map_size, (size_t)2 << 40);
+	assert_int_equal(parsed("map:3G", true, "").map_size, (size_t)3 << 30);
+	assert_int_equal(pgw_env_checkpoint(NULL), EINVAL);
 	o = parsed("", true, "");
 	assert_int_equal(o.durability, PGW_DURABILITY_STRICT);
 	o = parsed(",,durability:relaxed,", true, "");
