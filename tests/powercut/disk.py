@@ -167,7 +167,10 @@ class Cutter:
         self.todo = rest
 
     def make(self, how):
-        """An image, in self.image. how: "nothing", "whole" or "sectors" of what is loose."""
+        """An image, in self.image. how: "nothing", "whole" or "sectors" of what is loose. A new file: whatever
+        still has the one before, it is another."""
+        if os.path.exists(self.image):
+            os.unlink(self.image)
         copy(self.durable, self.image)
         with open(self.image, "r+b", buffering=0) as f:
             for e in self.loose:
