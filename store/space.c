@@ -8,12 +8,13 @@
  *
  * S1  Pages before `have` have blocks on the disk, and so have all others that can be in the same
  *     folio of the page cache as one of them: a store asks for blocks for all of a folio. So `have` is
- *     at a multiple of the largest folio, or at the end of the map. It starts at zero for each open and each move of
- *     the map: the file may come from anywhere, with holes in it. It is found to be too large if
- *     the file is shorter (another process that opens it with a smaller map cuts it).
+ *     at a multiple of the largest folio, or at the end of the map. It starts at zero for each open
+ *     and each move of the map: the file may come from anywhere, with holes in it. It is found to be
+ *     too large if the file is shorter (another process that opens it with a smaller map cuts it).
  * S2  While a write transaction works, LMDB's own limit of pages is at most `have`. So LMDB never
- *     stores into a page without a block. It is put back before the writer lock is let go of. Meanwhile it is not below what is in use, for LMDB also asks it whether a snapshot
- *     that another process has made is inside of the map.
+ *     stores into a page without a block. It is put back before the writer lock is let go of.
+ *     Meanwhile it is not below what is in use, for LMDB also asks it whether a snapshot that another
+ *     process has made is inside of the map.
  * S3  `end` is at least the page behind the last one that LMDB has taken. It tells of each page,
  *     and of a run of pages the first one; the call that takes it says how long it can be. `end`
  *     only decides when to ask the disk for more.

@@ -30,7 +30,7 @@ PUBLIC int pgw_env_stats(MDB_env *env, struct pgw_env_stats *out)
 	struct pgw__env *e = pgw__env_by_lmdb(env);
 
 	if (!e)
-		return -EINVAL;
+		return EINVAL;
 	memset(out, 0, sizeof(*out));
 	pgw__env_counters_read(&e->count, out);
 	out->durable_txnid = atomic_load_explicit(&e->durable_txnid, memory_order_relaxed);

@@ -21,8 +21,9 @@ extern "C" {
  *
  * A core dump of the process holds the blocks in which a page was written, and not the others. The
  * kernel looks at every address of a mapping that it dumps, 16 to 38 ms for a GiB (Linux 6.18,
- * bench-dump): 1 TiB in one mapping takes it 16 to 38 s, and one block of it, 1 GiB, a thousandth. Up to 1024 blocks are as many mappings,
- * of the 65530 (vm.max_map_count) that a process can have by default.
+ * bench-dump): 1 TiB in one mapping takes it 16 to 38 s, and one block of it, 1 GiB, a thousandth.
+ * Up to 1024 blocks are as many mappings, of the 65530 (vm.max_map_count) that a process can have by
+ * default.
  *
  * bytes   rounded up to whole pages
  * addr    receives the address

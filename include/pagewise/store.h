@@ -110,8 +110,7 @@ struct pgw_env_stats {
 };
 
 /* Copy the counters of an open environment. Each is read atomically, not all at one instant.
- * 0; -EINVAL, with *out untouched, if env is NULL, not open, or was not opened through this
- * library. Any thread, also while others write; not during mdb_env_close of the same environment.
+ * 0; EINVAL, with *out untouched, if env is NULL, not open, or was not opened through this library. Any thread, also while others write; not during mdb_env_close of the same environment.
  */
 int pgw_env_stats(MDB_env *env, struct pgw_env_stats *out);
 
@@ -169,9 +168,15 @@ const char *pgw_full_sync_name(enum pgw_full_sync reason);
  * the file of an attached environment is refused with PGW_COPIED.
  *
  * What attaching needs: a data file and a lock file (no MDB_RDONLY, no MDB_NOLOCK) that no other
- * process has open at that moment; pages of 4 to 64 KiB; three slots in the table of readers,
- * which is made larger by these where it is known in time (pgw_env_open, PAGEWISE_STORE). A process that has
- * the file open with MDB_NOLOCK is not seen: keeping it out is up to who chose that flag. */
+ * process has open at that moment; pages of 4 to 64 KiB; three slots in the table of readers, which
+ * is made larger by these where it is known in time (pgw_env_open, PAGEWISE_STORE). A process that
+ * has the file open with MDB_NOLOCK is not seen: keeping it out is up to who chose that flag.
+ *
+ * What a program that misuses LMDB gets: a second write transaction in a thread that has one,
+ * EDEADLK; after a thread has ended with a write transaction open, MDB_PANIC from the next one, as
+ * LMDB has it, and the file stays fenced when it is closed. mdb_env_close aborts a write transaction
+ * of its own thread; one of another thread leaves the file fenced, for the next open to bring back.
+ * So does an exit(3) from a signal handler that has interrupted a commit. */
 enum pgw_durability {
 	/* Durable, in LMDB's own order: pages, barrier, meta page, barrier. */
 	PGW_DURABILITY_STRICT,
@@ -220,9 +225,9 @@ int pgw_env_open(const char *path, const struct pgw_env_options *options, MDB_en
 
 /* Set the durability of an open environment, and attach it if that is needed. No transaction may be
  * running in the process, and none may start before it returns. It can be done once.
- * 0; EINVAL (not open through this library, attached already, or options that make no sense); EBUSY (a
- * write transaction is running);
- * PGW_BUSY; PGW_NOT_POSSIBLE (read-only, MDB_NOLOCK, or pages below 4 or above 64 KiB); ENOMEM; MDB_READERS_FULL; or the error of a sync. */
+ * 0; EINVAL (not open through this library, attached already, or options that make no sense); EBUSY
+ * (a write transaction is running); PGW_BUSY; PGW_NOT_POSSIBLE (read-only, MDB_NOLOCK, or pages
+ * below 4 or above 64 KiB); ENOMEM; MDB_READERS_FULL; or the error of a sync. */
 int pgw_env_attach(MDB_env *env, const struct pgw_env_options *options);
 
 /* mdb_txn_commit that does not wait: *ticket, a transaction id, can be waited for. With strict the
@@ -321,7 +326,8 @@ struct pgw_recover_report {
 /* Do what the next mdb_env_open would do with a file that was not closed. It needs the environment
  * for itself; one that is in use, or needs nothing, is left alone. It can be interrupted at any point
  * and repeated. report: NULL, or filled in, on failure too.
- * 0; ENOENT; PGW_BUSY, PGW_COPIED, PGW_UNPROVEN, an errno: nothing was restored. */
+ * 0; ENOENT; MDB_INVALID (no file of LMDB's); PGW_BUSY, PGW_COPIED, PGW_UNPROVEN, an errno: nothing
+ * was restored. */
 int pgw_env_recover(const char *path, unsigned flags, struct pgw_recover_report *report);
 
 #ifdef __cplusplus

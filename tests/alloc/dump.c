@@ -62,7 +62,8 @@ static void use_and_give_back(void *arg)
 		fail("bytes hidden", s.hidden_bytes);
 	if (mappings() > before + MAPPINGS_MORE)
 		fail("mappings", mappings());
-	/* What is allocated now, more than the clean rests of chunks, is in the dump, where it comes from hidden space too. */
+	/* What is allocated now is in the dump, also where it comes from hidden space: it is more than the
+	 * clean rests of chunks. */
 	v[0] = malloc(LAST);
 	if (!v[0])
 		fail("no memory", 0);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * stress.c [OPERATIONS [THREADS [SEED]]] - threads that allocate in every way there is, from a byte to 32 MiB, resize,
- * free what other threads allocated, purge and fork; every byte is checked. Which ways through the
- * library are taken depends on PAGEWISE_ALLOC and MALLOC_CONF; tests/alloc/meson.build has a list.
+ * stress.c [OPERATIONS [THREADS [SEED]]] - threads that allocate in every way there is, from a byte
+ * to 32 MiB, resize, free what other threads allocated, purge and fork; every byte is checked. Which
+ * ways through the library are taken depends on PAGEWISE_ALLOC and MALLOC_CONF;
+ * tests/alloc/meson.build has a list.
  */
 #include <malloc.h>
 #include <pthread.h>

@@ -9,8 +9,8 @@
  *   tlbflush [PAGES [SECONDS]]
  *
  * Where a flush is slow (two emulated CPUs on a busy one), fewer pages than PAGES are used, and rows
- * left out, so that it ends soon after SECONDS. Leaves with 77 where the tracepoint cannot be had, or there is one
- * CPU.
+ * left out, so that it ends soon after SECONDS. Leaves with 77 where the tracepoint cannot be had, or
+ * there is one CPU.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -7,7 +7,7 @@ pagewise=$1
 version=$2
 
 [ "$("$pagewise" --version)" = "pagewise $version" ] || fail "--version"
-for command in probe run; do
+for command in probe run bench; do
     "$pagewise" --help | grep -q "^  $command " || fail "--help does not name $command"
     expect_code 0 "$pagewise" $command --help >"$tmp/out"
     grep -q "^usage: pagewise $command" "$tmp/out" || fail "$command --help"
@@ -33,3 +33,11 @@ expect_code 2 "$pagewise" help frobnicate
 expect_message "there is no command 'frobnicate'"
 expect_code 2 "$pagewise" help run probe
 expect_message "help takes one command"
+
+# A benchmark is a program of its own.
+expect_code 0 "$pagewise" bench model --json >"$tmp/out"
+python3 -m json.tool "$tmp/out" >/dev/null || fail "bench model --json"
+expect_code 2 "$pagewise" bench
+expect_message "no benchmark given"
+expect_code 2 "$pagewise" bench frobnicate
+expect_message "there is no benchmark 'frobnicate'"

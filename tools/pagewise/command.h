@@ -23,6 +23,7 @@ enum {
 /* A subcommand: argv[0] is its name, getopt is reset. Returns the exit code of the process. */
 int command_probe(int argc, char **argv);
 int command_run(int argc, char **argv);
+int command_bench(int argc, char **argv);
 /* Where the store is built. */
 int command_recover(int argc, char **argv);
 int command_stat(int argc, char **argv);
@@ -62,6 +63,9 @@ enum preload { PRELOAD_ALLOC, PRELOAD_STORE };
 /* The absolute path of a library to preload: malloc'd, the caller frees it. On failure NULL, after
  * a message that names the place looked at. */
 char *preload_library(enum preload which);
+
+/* The path of a benchmark, there or not: malloc'd, the caller frees it. NULL after a message. */
+char *benchmark_program(const char *name);
 
 /* The file that execvp(3) would start for name, malloc'd; NULL if there is none. */
 char *program_find(const char *name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * libraries.c - where the libraries to preload are.
+ * libraries.c - where the libraries to preload, and the benchmarks, are.
  *
  * They are looked for beside the running program, not where the build thought it would be
  * installed: a build folder, a tree staged with DESTDIR, and an installed copy each run their own.
@@ -14,27 +14,21 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A directory the program can be in, and where its libraries are then, from the same root. */
-struct layout {
-	const char *program_dir;
-	const char *library[2]; /* by enum preload */
-};
+#define BUILD_DIR "/tools/pagewise" /* of this program, below the build folder */
 
-static const struct layout build_layout = {
-	"/tools/pagewise",
-	{ "/alloc/libpagewise-alloc.so", "/store/compat/liblmdb.so.0" },
-};
-
-static const struct layout installed_layout = {
-	PGW_BINDIR,
-	{ PGW_LIBDIR "/libpagewise-alloc.so.0", PGW_PKGLIBDIR "/liblmdb.so.0" },
+/* A file, below the root that this program's directory has, too. */
+struct place {
+	const char *built, *installed;
 };
 
 static const struct {
 	const char *part, *option;
-} names[] = {
-	[PRELOAD_ALLOC] = { "alloc", "--no-alloc" },
-	[PRELOAD_STORE] = { "store", "--no-store" },
+	struct place place;
+} libraries[] = {
+	[PRELOAD_ALLOC] = { "alloc", "--no-alloc",
+	    { "/alloc/libpagewise-alloc.so", PGW_LIBDIR "/libpagewise-alloc.so.0" } },
+	[PRELOAD_STORE] = { "store", "--no-store",
+	    { "/store/compat/liblmdb.so.0", PGW_PKGLIBDIR "/liblmdb.so.0" } },
 };
 
 /* The directory of this program, without a final slash. */
@@ -63,31 +57,46 @@ static int root_length(const char *dir, const char *tail)
 	return d >= t && !strcmp(dir + d - t, tail) ? (int)(d - t) : -1;
 }
 
-/* Only one place is tried: the libraries of another build or version would be a surprise. */
-char *preload_library(enum preload which)
+/* Only one place is tried: files of another build or version would be a surprise. NULL after a
+ * message; else malloc'd, and the file may be there or not. */
+static char *beside(const struct place *place, const char *suffix)
 {
-	const struct layout *layout = &build_layout;
+	const char *below = place->built;
 	char dir[PATH_MAX], *path;
 	int root;
 
 	if (own_directory(dir))
 		return NULL;
-	root = root_length(dir, layout->program_dir);
+	root = root_length(dir, BUILD_DIR);
 	if (root < 0) {
-		layout = &installed_layout;
-		root = root_length(dir, layout->program_dir);
+		below = place->installed;
+		root = root_length(dir, PGW_BINDIR);
 	}
-	/* Installed, and reached through a link: the libraries are where the build was told. */
+	/* Installed, and reached through a link: they are where the build was told. */
 	if (root < 0)
 		root = 0;
-	if (asprintf(&path, "%.*s%s", root, dir, layout->library[which]) < 0) {
+	if (asprintf(&path, "%.*s%s%s", root, dir, below, suffix) < 0) {
 		complain("out of memory");
 		return NULL;
 	}
-	if (access(path, R_OK) == 0)
+	return path;
+}
+
+char *preload_library(enum preload which)
+{
+	char *path = beside(&libraries[which].place, "");
+
+	if (!path || access(path, R_OK) == 0)
 		return path;
 	complain("the %s library is not at %s: build or install it, or leave it out with %s",
-	    names[which].part, path, names[which].option);
+	    libraries[which].part, path, libraries[which].option);
 	free(path);
 	return NULL;
+}
+
+char *benchmark_program(const char *name)
+{
+	static const struct place place = { "/bench/bench-", PGW_LIBEXECDIR "/bench-" };
+
+	return beside(&place, name);
 }

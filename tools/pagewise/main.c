@@ -20,6 +20,7 @@ static const struct {
 } commands[] = {
 	{ "probe", command_probe, "what this kernel and these file systems take, and why" },
 	{ "run", command_run, "run a program with the pagewise libraries" },
+	{ "bench", command_bench, "measure advice, or model the kernels of others" },
 #ifdef PGW_HAVE_STORE
 	{ "recover", command_recover, "bring back an LMDB environment that was not closed" },
 	{ "stat", command_stat, "the state of an LMDB environment, and who reads it" },
