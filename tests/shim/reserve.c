@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <pagewise/probe.h>
 #include <pagewise/reserve.h>
@@ -74,6 +75,20 @@ static int set_up(void **state)
 	return 0;
 }
 
+/* Asked of the kernel in a way that emulators know: what it cannot read it cannot write to a pipe. */
+static bool is_mapped(const void *addr)
+{
+	bool mapped;
+	int fd[2];
+
+	assert_int_equal(pipe(fd), 0);
+	mapped = write(fd[1], addr, 1) == 1;
+	assert_true(mapped || errno == EFAULT);
+	close(fd[0]);
+	close(fd[1]);
+	return mapped;
+}
+
 static void is_memory(void **state)
 {
 	uint64_t bytes = 5 * BLOCK / 2;
@@ -92,7 +107,8 @@ static void is_memory(void **state)
 	assert_true(sim.marks >= 1 && sim.marks <= 2);
 	/* A part, and then the rest around it. */
 	assert_int_equal(pgw_release(c + BLOCK, BLOCK), 0);
-	assert_int_equal(pgw__sys_real.madvise(c + BLOCK, pgw_page_size(), MADV_NORMAL), -ENOMEM);
+	assert_false(is_mapped(c + BLOCK));
+	assert_false(is_mapped(c + 2 * BLOCK - 1));
 	assert_int_equal(c[0], 1);
 	assert_int_equal(c[2 * BLOCK], 1);
 	assert_int_equal(pgw_release(p, bytes), 0);
