@@ -44,6 +44,10 @@
 /* How long exit waits for a checkpoint of another thread, which can be the barrier of a slow disk. */
 #define EXIT_WAIT_NS (UINT64_C(10) * 1000000000)
 
+/* How long exit waits for the lock of the checkpointer, which others hold for microseconds; unless this
+ * thread itself was interrupted with it. */
+#define EXIT_LOCK_NS UINT64_C(500000000)
+
 #define OWNER_BYTE INT64_C(0x7067770000000000)
 
 static struct flock owner_flock(short type)
@@ -380,6 +384,16 @@ void pgw__detach(struct pgw__env *e)
 	pgw__checkpoint_destroy(c);
 }
 
+static int lock_for_exit(struct pgw__checkpointer *c)
+{
+	struct timespec t;
+	uint64_t at = pgw__clock_ns(CLOCK_REALTIME) + EXIT_LOCK_NS;
+
+	t.tv_sec = (time_t)(at / 1000000000u);
+	t.tv_nsec = (long)(at % 1000000000u);
+	return pthread_mutex_timedlock(&c->lock, &t);
+}
+
 /* A process that ends without mdb_env_close, as many do: make its files plain if nobody is at work on
  * them. Nothing is freed, other threads may still be running; the gate stays shut for them. What is
  * not possible now is done by the next process that opens the file.
@@ -391,12 +405,12 @@ static void close_at_exit(struct pgw__env *e)
 {
 	struct pgw__checkpointer *c = atomic_load(&e->checkpointer);
 
-	if (!c || c->pid != getpid() || pgw__call || pgw__gate_trylock(e))
+	if (!c || c->pid != getpid() || pgw__call || lock_for_exit(c))
 		return;
-	if (pthread_mutex_trylock(&c->lock))
-		return;
-	pgw__relaxed_reap(c);
+	pgw__relaxed_abandon(c);
 	pthread_mutex_unlock(&c->lock);
+	if (pgw__gate_trylock(e))
+		return;
 	make_plain(e, c, pgw__clock_ns(CLOCK_MONOTONIC) + EXIT_WAIT_NS);
 }
 

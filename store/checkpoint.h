@@ -120,6 +120,9 @@ uint64_t pgw__relaxed_behind(struct pgw__checkpointer *c);
 /* Join the thread if it has ended by itself. The lock is held. */
 void pgw__relaxed_reap(struct pgw__checkpointer *c);
 
+/* The process exits: the thread is to end, and is not waited for. The lock is held. */
+void pgw__relaxed_abandon(struct pgw__checkpointer *c);
+
 /* End the thread. The lock is not held, and nobody commits. */
 void pgw__relaxed_stop(struct pgw__checkpointer *c);
 

@@ -13,6 +13,7 @@
  * is the last one, libc calls exit in it. So it has a stack as every thread of the program.
  *
  *   none --poke--> started --idle--> ended --poke, stop, or exit: joined--> none
+ *                     \--exit: abandoned--> detached, and it ends when it can
  */
 #include "checkpoint.h"
 
@@ -60,8 +61,8 @@ static void *run(void *arg)
 		else
 			wanted = rest(c);
 	}
+	c->thread_ended = c->thread_started; /* not if it was abandoned: then nobody joins it */
 	c->thread_started = false;
-	c->thread_ended = true;
 	pthread_mutex_unlock(&c->lock);
 	return NULL;
 }
@@ -79,6 +80,17 @@ void pgw__relaxed_reap(struct pgw__checkpointer *c)
 {
 	if (c->thread_ended)
 		join(c);
+}
+
+void pgw__relaxed_abandon(struct pgw__checkpointer *c)
+{
+	pgw__relaxed_reap(c);
+	c->stop = true;
+	if (c->thread_started && !pthread_equal(c->thread, pthread_self())) {
+		(void)pthread_detach(c->thread);
+		c->thread_started = false;
+		pthread_cond_signal(&c->work);
+	}
 }
 
 static int start(struct pgw__checkpointer *c)
