@@ -43,6 +43,16 @@ void pgw__decay_remove(void *arena)
 	pthread_mutex_unlock(&lock);
 }
 
+void pgw__decay_hold(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void pgw__decay_release(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
 void pgw__decay_in_child(void)
 {
 	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;

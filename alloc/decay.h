@@ -22,6 +22,11 @@
 void pgw__decay_add(unsigned ind, void *arena);
 void pgw__decay_remove(void *arena);
 
+/* Keep the purger out of the arenas. jemalloc purges an arena in one thread at a time, and a second one
+ * that asks for all of it returns at once. */
+void pgw__decay_hold(void);
+void pgw__decay_release(void);
+
 /* struct pgw__upstream, for the purger. */
 extern const struct pgw__upstream pgw__decay_upstream;
 

@@ -263,12 +263,16 @@ void *__wrap_je_extent_alloc_mmap(void *addr, size_t size, size_t align, bool *z
  * is called too, nobody waits. */
 void __wrap_je_arena_decay(void *tsdn, void *arena, bool is_background_thread, bool all)
 {
+	bool asked = all && in_ctl;
+
+	if (asked)
+		pgw__decay_hold();
 	__real_je_arena_decay(tsdn, arena, is_background_thread, all);
-	if (!all)
-		return;
-	if (in_ctl)
+	if (asked)
+		pgw__decay_release();
+	if (asked)
 		demanded = true;
-	else
+	else if (all)
 		(void)pgw__purge_now();
 }
 
