@@ -154,32 +154,7 @@ static pid_t sys_getpid(void)
 	return getpid();
 }
 
-/* clang-format off */
-#define REAL {                                     \
-	.madvise = sys_madvise,                    \
-	.process_madvise = sys_process_madvise,    \
-	.pidfd_open = sys_pidfd_open,              \
-	.map_anon = sys_map_anon,                  \
-	.unmap = sys_unmap,                        \
-	.unlock = sys_unlock,                      \
-	.mincore = sys_mincore,                    \
-	.msync = sys_msync,                        \
-	.fdatasync = sys_fdatasync,                \
-	.fsync = sys_fsync,                        \
-	.sync_file_range = sys_sync_file_range,    \
-	.pwritev = sys_pwritev,                    \
-	.allocate = sys_allocate,                  \
-	.fs_magic = sys_fs_magic,                  \
-	.fd_mode = sys_fd_mode,                    \
-	.fd_flags = sys_fd_flags,                  \
-	.fd_move = sys_fd_move,                    \
-	.close = sys_close,                        \
-	.getpid = sys_getpid,                      \
-}
-/* clang-format on */
-
-struct pgw__sys pgw__sys = REAL;
-const struct pgw__sys pgw__sys_real = REAL;
+#include "sys_table.h" /* here, where all of it is defined */
 
 int pgw__sys_write_all(int fd, const void *buf, size_t len)
 {

@@ -15,6 +15,8 @@
 
 #include <pagewise/alloc.h>
 
+#include "cases.h"
+
 #define KIB  ((size_t)1 << 10)
 #define MIB  ((size_t)1 << 20)
 #define PAGE ((size_t)4096)
@@ -23,20 +25,6 @@
  * a few more: jemalloc alone makes 30 to 128 MiB. Up to 23 are made with 5.3.1, for which large sizes
  * are no classes any more, and each step is one. */
 #define MOVES_MAX 26
-
-static int wrong(const char *what)
-{
-	fprintf(stderr, "FAIL: %s (errno %d)\n", what, errno);
-	return 1;
-}
-
-static struct pgw_alloc_stats stats(void)
-{
-	struct pgw_alloc_stats s;
-
-	pgw_alloc_stats_get(&s);
-	return s;
-}
 
 struct block {
 	unsigned char *p;
@@ -203,10 +191,7 @@ static int under_a_limit(void)
 	return b.size >= 320 * MIB ? 0 : wrong("less than the limit allows");
 }
 
-static const struct {
-	const char *name;
-	int (*run)(void);
-} cases[] = {
+static const struct test_case cases[] = {
 	{ "one", one },
 	{ "several", several },
 	{ "up-and-down", up_and_down },
@@ -216,9 +201,5 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-	for (size_t i = 0; argc == 2 && i < sizeof(cases) / sizeof(*cases); i++)
-		if (strcmp(argv[1], cases[i].name) == 0)
-			return cases[i].run();
-	fprintf(stderr, "usage: growth CASE\n");
-	return 2;
+	return run_case(argc, argv, cases, sizeof(cases) / sizeof(*cases));
 }

@@ -21,24 +21,12 @@
 #include <jemalloc/jemalloc.h>
 #include <pagewise/alloc.h>
 
+#include "cases.h"
+
 #define KIB	 ((size_t)1 << 10)
 #define MIB	 ((size_t)1 << 20)
 #define END_S	 60
 #define BLOCKS_N 8192
-
-static int wrong(const char *what)
-{
-	fprintf(stderr, "FAIL: %s (errno %d)\n", what, errno);
-	return 1;
-}
-
-static struct pgw_alloc_stats stats(void)
-{
-	struct pgw_alloc_stats s;
-
-	pgw_alloc_stats_get(&s);
-	return s;
-}
 
 static void nap(long ms)
 {
@@ -344,10 +332,7 @@ static int by_all_arenas(void)
 	return asked(all_arenas);
 }
 
-static const struct {
-	const char *name;
-	int (*run)(void);
-} cases[] = {
+static const struct test_case cases[] = {
 	{ "blocks", blocks },
 	{ "lazily", lazily },
 	{ "lazy-for-ever", lazy_for_ever },
@@ -366,9 +351,5 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-	for (size_t i = 0; argc == 2 && i < sizeof(cases) / sizeof(*cases); i++)
-		if (strcmp(argv[1], cases[i].name) == 0)
-			return cases[i].run();
-	fprintf(stderr, "usage: idle CASE\n");
-	return 2;
+	return run_case(argc, argv, cases, sizeof(cases) / sizeof(*cases));
 }

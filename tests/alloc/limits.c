@@ -17,30 +17,10 @@
 
 #include <pagewise/alloc.h>
 
-#define KIB  ((size_t)1 << 10)
-#define MIB  ((size_t)1 << 20)
-#define SKIP 77
+#include "cases.h"
 
-static int skip(const char *why)
-{
-	fprintf(stderr, "%s\n", why);
-	return SKIP;
-}
-
-static int wrong(const char *what)
-{
-	fprintf(stderr, "FAIL: %s (errno %d)\n", what, errno);
-	return 1;
-}
-
-static struct pgw_alloc_stats stats(void)
-{
-	struct pgw_alloc_stats s;
-
-	pgw_alloc_stats_get(&s);
-	return s;
-}
-
+#define KIB ((size_t)1 << 10)
+#define MIB ((size_t)1 << 20)
 /* Number in a small file; 0 if there is none. No malloc. */
 static size_t number_in(const char *path)
 {
@@ -263,10 +243,7 @@ static int compare(void)
 	return ours <= plain + plain / 2 + 64 ? 0 : wrong("too many mappings");
 }
 
-static const struct {
-	const char *name;
-	int (*run)(void);
-} cases[] = {
+static const struct test_case cases[] = {
 	{ "data-limit", data_limit },
 	{ "address-limit", address_limit },
 	{ "overcommit", overcommit },
@@ -277,9 +254,5 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-	for (size_t i = 0; argc == 2 && i < sizeof(cases) / sizeof(*cases); i++)
-		if (strcmp(argv[1], cases[i].name) == 0)
-			return cases[i].run();
-	fprintf(stderr, "usage: limits CASE\n");
-	return 2;
+	return run_case(argc, argv, cases, sizeof(cases) / sizeof(*cases));
 }

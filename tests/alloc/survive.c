@@ -27,27 +27,7 @@
 
 #include <pagewise/alloc.h>
 
-#define SKIP 77
-
-static int skip(const char *why)
-{
-	fprintf(stderr, "%s\n", why);
-	return SKIP;
-}
-
-static int wrong(const char *what)
-{
-	fprintf(stderr, "FAIL: %s (errno %d)\n", what, errno);
-	return 1;
-}
-
-static struct pgw_alloc_stats stats(void)
-{
-	struct pgw_alloc_stats s;
-
-	pgw_alloc_stats_get(&s);
-	return s;
-}
+#include "cases.h"
 
 /* ---- memory that works ---- */
 
@@ -800,10 +780,7 @@ static int constructors(void)
 	return memory_works(1000, 1) ? 0 : wrong("memory");
 }
 
-static const struct {
-	const char *name;
-	int (*run)(void);
-} cases[] = {
+static const struct test_case cases[] = {
 	{ "fork-threads", fork_threads },
 	{ "fork-flush", fork_flush },
 	{ "fork-alone", fork_alone },
@@ -837,9 +814,5 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-	for (size_t i = 0; argc == 2 && i < sizeof(cases) / sizeof(*cases); i++)
-		if (strcmp(argv[1], cases[i].name) == 0)
-			return cases[i].run();
-	fprintf(stderr, "usage: survive CASE\n");
-	return 2;
+	return run_case(argc, argv, cases, sizeof(cases) / sizeof(*cases));
 }

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * cases.h - a test program of which each run is one case: what it does would spoil the process for
+ * another. A case returns 0, 1 after wrong(), or SKIP.
+ */
+#ifndef PGW_TEST_CASES_H
+#define PGW_TEST_CASES_H
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <pagewise/alloc.h>
+
+#define SKIP 77
+
+struct test_case {
+	const char *name;
+	int (*run)(void);
+};
+
+static inline int skip(const char *why)
+{
+	fprintf(stderr, "%s\n", why);
+	return SKIP;
+}
+
+static inline int wrong(const char *what)
+{
+	fprintf(stderr, "FAIL: %s (errno %d)\n", what, errno);
+	return 1;
+}
+
+static inline struct pgw_alloc_stats stats(void)
+{
+	struct pgw_alloc_stats s;
+
+	pgw_alloc_stats_get(&s);
+	return s;
+}
+
+/* The exit code of main: of the case that is named. */
+static inline int run_case(int argc, char **argv, const struct test_case *cases, size_t n)
+{
+	for (size_t i = 0; argc == 2 && i < n; i++)
+		if (strcmp(argv[1], cases[i].name) == 0)
+			return cases[i].run();
+	fprintf(stderr, "usage: %s CASE\n", argv[0]);
+	return 2;
+}
+
+#endif
