@@ -14,7 +14,7 @@ run() {
 }
 
 script=$(dirname "$0")/exercise.py
-run "$script" "$tmp/work" || fail "exercise.py under the preload"
+run "$script" "$tmp/envs" || fail "exercise.py under the preload"
 $python - "$tmp/stats" <<'END' || fail "the library was not in use"
 import json, sys
 store = json.loads(open(sys.argv[1]).readline())["parts"]["store"]
@@ -24,7 +24,7 @@ END
 
 # The same without the preload must leave the same records.
 $python "$script" "$tmp/plain" || fail "exercise.py without the preload"
-for db in "$tmp"/work/*/; do
+for db in "$tmp"/envs/*/; do
     name=$(basename "$db")
     mdb_stat -a "$db" >/dev/null || fail "mdb_stat $name"
     mdb_dump -a "$db" | grep -v '^mapsize\|^maxreaders' >"$tmp/dump" || fail "mdb_dump $name"
