@@ -21,10 +21,12 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <pagewise/version.h>
@@ -99,7 +101,8 @@ static int error_output(void)
 	return -1;
 }
 
-static void warn_on(int fd, const char *subject, const char *text)
+/* 0 or -errno. */
+static int warn_on(int fd, const char *subject, const char *text)
 {
 	char line[PATH_MAX + 256];
 	size_t len = 0;
@@ -113,20 +116,54 @@ static void warn_on(int fd, const char *subject, const char *text)
 	}
 	append(line, sizeof(line) - 1, &len, text);
 	append(line, sizeof(line), &len, "\n");
-	pgw__sys_write_all(fd, line, len);
+	return pgw__sys_write_all(fd, line, len);
 }
 
 void pgw__warn(const char *subject, const char *text)
 {
-	warn_on(STDERR_FILENO, subject, text);
+	(void)warn_on(STDERR_FILENO, subject, text);
+}
+
+void pgw__warn_prepare(void)
+{
+	if (report.error_known)
+		return;
+	report.error_fd = -1;
+	report.error_known = !fstat(STDERR_FILENO, &report.error_file);
+}
+
+/* Its reader may be gone. A program that says nothing itself must not be ended by what we say. */
+static void warn_without_signal(int fd, const char *subject, const char *text)
+{
+	static const struct timespec at_once;
+	sigset_t pipe, before, pending;
+	bool was_pending;
+
+	sigemptyset(&pipe);
+	sigaddset(&pipe, SIGPIPE);
+	sigemptyset(&pending);
+	(void)sigpending(&pending);
+	was_pending = sigismember(&pending, SIGPIPE) == 1;
+	(void)pthread_sigmask(SIG_BLOCK, &pipe, &before);
+	if (warn_on(fd, subject, text) == -EPIPE && !was_pending)
+		(void)sigtimedwait(&pipe, NULL, &at_once);
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void pgw__warn_later(const char *subject, const char *text)
+{
+	int saved = errno, fd = error_output();
+
+	if (fd >= 0)
+		warn_without_signal(fd, subject, text);
+	errno = saved;
 }
 
 static void keep_error_output(void)
 {
 	static const int lowest[] = { 512, 64, 10 };
 
-	report.error_fd = -1;
-	report.error_known = !fstat(STDERR_FILENO, &report.error_file);
+	pgw__warn_prepare();
 	for (size_t i = 0; report.error_known && i < 3; i++) {
 		report.error_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, lowest[i]);
 		if (report.error_fd >= 0)
@@ -303,7 +340,7 @@ static void write_to_file(const char *line, size_t len)
 
 		append(text, sizeof(text), &n, ": cannot write the report of PAGEWISE_STATS: ");
 		append(text, sizeof(text), &n, strerrordesc_np(-err));
-		warn_on(error_output(), report.path, text);
+		(void)warn_on(error_output(), report.path, text);
 	}
 }
 

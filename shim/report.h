@@ -63,6 +63,11 @@ bool pgw__report_expand_path(const char *path, char *out, size_t cap);
  * Only for constructors and for the report: later, number 2 may be a file of the program's. */
 void pgw__warn(const char *subject, const char *text);
 
+/* The same at any time after pgw__warn_prepare, which a constructor has called: to what was standard error
+ * then, or nowhere. Raises no SIGPIPE; leaves errno alone. */
+void pgw__warn_prepare(void);
+void pgw__warn_later(const char *subject, const char *text);
+
 /* The entry point through which the libraries of one process find each other: exported by each of
  * them, not for applications. The layout is frozen; a new one gets a new name. false: no room, or
  * the report has been written already. */

@@ -69,6 +69,7 @@ PUBLIC int pgw_env_attach(MDB_env *env, const struct pgw_env_options *options)
 {
 	struct pgw__env *e = pgw__env_by_lmdb(env);
 	unsigned flags = 0;
+	const char *why;
 	int rc = 0;
 
 	if (!e || pgw__options_check(options))
@@ -79,7 +80,7 @@ PUBLIC int pgw_env_attach(MDB_env *env, const struct pgw_env_options *options)
 	if (pgw__checkpointer_of(e))
 		rc = EINVAL;
 	else if (pgw__options_checkpointed(options, flags))
-		rc = pgw__attach(e, env, options);
+		rc = pgw__attach(e, env, options, &why);
 	if (!rc)
 		e->options = *options;
 	pgw__gate_leave(e);

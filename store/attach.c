@@ -148,19 +148,31 @@ static void watch_forks(void)
 	(void)pthread_atfork(NULL, NULL, in_child); /* out of memory: the lock stays shared */
 }
 
-static int possible(struct pgw__env *e, MDB_env *lmdb)
+static int because(const char **why, const char *text, int rc)
+{
+	*why = text;
+	return rc;
+}
+
+static int possible(struct pgw__env *e, MDB_env *lmdb, const char **why)
 {
 	unsigned flags = 0;
 	struct stat st;
 
 	(void)mdb_env_get_flags(lmdb, &flags);
-	if ((flags & MDB_RDONLY) || (e->open_flags & MDB_NOLOCK) || e->lock_fd < 0)
-		return PGW_NOT_POSSIBLE;
+	if (flags & MDB_RDONLY)
+		return because(why, "it is opened read-only", PGW_NOT_POSSIBLE);
+	if (e->open_flags & MDB_NOLOCK)
+		return because(why, "it is opened with MDB_NOLOCK", PGW_NOT_POSSIBLE);
+	if (e->lock_fd < 0)
+		return because(why, "its lock file is not locked by LMDB", PGW_NOT_POSSIBLE);
 	if (e->psize < PGW__PSIZE_MIN || e->psize > PGW__PSIZE_MAX)
-		return PGW_NOT_POSSIBLE;
+		return because(why, "its pages are not of 4 to 64 KiB", PGW_NOT_POSSIBLE);
 	if (fstat(data_fd(e), &st))
-		return errno;
-	return pgw__env_by_file(e, st.st_dev, st.st_ino) ? PGW_BUSY : 0;
+		return because(why, "its data file cannot be examined", errno);
+	if (pgw__env_by_file(e, st.st_dev, st.st_ino))
+		return because(why, "this process has it open twice", PGW_BUSY);
+	return 0;
 }
 
 /* Sync the two meta pages. */
@@ -281,26 +293,52 @@ static int attach_as_owner(struct pgw__env *e, struct pgw__checkpointer *c)
 	return rc;
 }
 
-int pgw__attach(struct pgw__env *e, MDB_env *lmdb, const struct pgw_env_options *options)
+/* What an error of attaching means for who has not called anything. */
+static const char *explain(int rc)
+{
+	switch (rc) {
+	case PGW_BUSY:
+		return "another process has it open";
+	case MDB_READERS_FULL:
+		return "its table of readers has no three slots left";
+	case ENOSPC:
+	case EDQUOT:
+		return "the disk is full";
+	case ENOMEM:
+		return "there is no memory";
+	case EIO:
+		return "the disk fails, or has failed before";
+	default:
+		return "its file cannot be locked or written as that needs";
+	}
+}
+
+static int lock_and_attach(struct pgw__env *e, struct pgw__checkpointer *c)
+{
+	int rc = -pgw__identity_of(data_fd(e), &c->id);
+
+	if (!rc)
+		rc = pgw__owner_lock(data_fd(e), &c->owner_fd);
+	return rc ? rc : attach_as_owner(e, c);
+}
+
+int pgw__attach(
+    struct pgw__env *e, MDB_env *lmdb, const struct pgw_env_options *options, const char **why)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct pgw__checkpointer *c;
-	int rc = possible(e, lmdb);
+	int rc = possible(e, lmdb, why);
 
 	if (rc)
 		return rc;
 	c = pgw__checkpoint_create(e, lmdb, options);
 	if (!c)
-		return ENOMEM;
+		return because(why, explain(ENOMEM), ENOMEM);
 	pthread_once(&once, watch_forks);
-	rc = -pgw__identity_of(data_fd(e), &c->id);
-	if (!rc)
-		rc = pgw__owner_lock(data_fd(e), &c->owner_fd);
-	if (!rc)
-		rc = attach_as_owner(e, c);
+	rc = lock_and_attach(e, c);
 	if (rc) {
 		pgw__checkpoint_destroy(c);
-		return rc;
+		return because(why, explain(rc), rc);
 	}
 	/* The pages that need not be written for a checkpoint are most of what is dirty. */
 	e->file.ranges_only = true;

@@ -10,8 +10,9 @@
 #include "env.h"
 
 /* The gate is held, and the thread has no write transaction. 0, or LMDB's or this library's code;
- * the environment is as before then. */
-int pgw__attach(struct pgw__env *e, MDB_env *lmdb, const struct pgw_env_options *options);
+ * the environment is as before then, and *why says why: "another process has it open". Static. */
+int pgw__attach(
+    struct pgw__env *e, MDB_env *lmdb, const struct pgw_env_options *options, const char **why);
 
 /* Before LMDB closes the environment: make everything durable and give the file back to plain LMDB.
  * After a failure, or in a child of the process that attached, the fence stays. */

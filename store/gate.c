@@ -5,9 +5,11 @@
 #include "gate.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "attach.h"
 #include "options.h"
+#include "report.h"
 #include "stats.h"
 
 /* A map with less than this part free, or a disk that is full, makes a checkpoint before each
@@ -88,21 +90,53 @@ static bool nearly_full(MDB_env *lmdb, uint32_t psize)
 	return info.me_last_pgno >= pages - pages / NEARLY_FULL;
 }
 
+/* A program may open the same environment again and again. */
+static bool said_before(const struct pgw__env *e, const char *why)
+{
+	static _Atomic uint64_t last_dev, last_ino;
+	static _Atomic(const char *) last_why;
+	uint64_t dev = atomic_load_explicit(&e->dev, memory_order_relaxed);
+	uint64_t ino = atomic_load_explicit(&e->ino, memory_order_relaxed);
+	bool same_dev = atomic_exchange(&last_dev, dev) == dev;
+	bool same_ino = atomic_exchange(&last_ino, ino) == ino;
+	bool same_why = atomic_exchange(&last_why, why) == why;
+
+	return same_dev && same_ino && same_why;
+}
+
+static void say_not_attached(const struct pgw__env *e, MDB_env *lmdb, const char *why)
+{
+	const char *path = NULL, *wanted = pgw_durability_name(e->options.durability);
+	char text[256];
+
+	pgw__note_fallback("durability group or relaxed", why);
+	if (said_before(e, why))
+		return;
+	if (e->options.durability == PGW_DURABILITY_STRICT)
+		wanted = "nosync:relaxed";
+	(void)mdb_env_get_path(lmdb, &path);
+	snprintf(text, sizeof(text),
+	    ": durability %s was asked for and is not possible: %s; commits are as durable as LMDB "
+	    "makes them",
+	    wanted, why);
+	pgw__warn_later(path, text);
+}
+
 /* Durability that was asked for by the environment variable, or by flags at run time, must not break
- * a program: where it is not possible the environment stays as LMDB has it, which is more. */
+ * a program: where it is not possible the environment stays as LMDB has it, which is more, unless the
+ * program has asked for less. */
 static void attach_if_wanted(struct pgw__env *e, MDB_env *lmdb)
 {
 	unsigned flags = 0;
+	const char *why;
 
 	(void)mdb_env_get_flags(lmdb, &flags);
 	if (e->attach_failed || !pgw__options_checkpointed(&e->options, flags))
 		return;
-	if (pgw__attach(e, lmdb, &e->options)) {
-		e->attach_failed = true;
-		pgw__note_fallback("durability group or relaxed",
-		    "the environment could not be attached: others have it open, or it cannot be "
-		    "fenced");
-	}
+	if (!pgw__attach(e, lmdb, &e->options, &why))
+		return;
+	e->attach_failed = true;
+	say_not_attached(e, lmdb, why);
 }
 
 int pgw__gate_enter(struct pgw__env *e, MDB_env *lmdb, bool *gated)

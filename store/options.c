@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report.h"
-
 #define PUBLIC __attribute__((visibility("default")))
 
 /* Below a page of LMDB nothing is bounded; above this no sum overflows. */
@@ -19,15 +17,13 @@
 #define MAP_MIN	  (UINT64_C(1) << 20)
 #define MAP_MAX	  (UINT64_C(1) << 47)
 
-static const struct pgw_env_options built_in = {
-	.size = sizeof(struct pgw_env_options),
-	.durability = PGW_DURABILITY_STRICT,
-	.checkpoint_ms = 100,
-	.checkpoint_bytes = UINT64_C(16) << 20,
-	.mode = 0664,
-};
+#define BUILT_IN                                                                             \
+	{                                                                                    \
+		.size = sizeof(struct pgw_env_options), .durability = PGW_DURABILITY_STRICT, \
+		.checkpoint_ms = 100, .checkpoint_bytes = UINT64_C(16) << 20, .mode = 0664,  \
+	}
 
-static struct pgw_env_options from_environment;
+static struct pgw_env_options of_the_process = BUILT_IN;
 
 static const char *const durability_names[] = {
 	[PGW_DURABILITY_STRICT] = "strict",
@@ -39,17 +35,6 @@ static const char *const durability_names[] = {
 PUBLIC const char *pgw_durability_name(enum pgw_durability d)
 {
 	return (unsigned)d < DURABILITIES ? durability_names[d] : NULL;
-}
-
-static bool parse_durability(const char *value, enum pgw_durability *out)
-{
-	for (unsigned i = 0; i < DURABILITIES; i++) {
-		if (!strcmp(value, durability_names[i])) {
-			*out = (enum pgw_durability)i;
-			return true;
-		}
-	}
-	return false;
 }
 
 /* A decimal number with an optional K, M, G or T, in either case. */
@@ -81,68 +66,106 @@ static bool parse_number(const char *value, uint64_t min, uint64_t max, uint64_t
 	return true;
 }
 
-static bool parse_item(const char *key, const char *value, struct pgw_env_options *o)
+static bool set_durability(const char *value, struct pgw_env_options *o)
 {
-	uint64_t n;
-
-	if (!strcmp(key, "durability"))
-		return parse_durability(value, &o->durability);
-	if (!strcmp(key, "nosync")) {
-		o->nosync_relaxed = !strcmp(value, "relaxed");
-		return o->nosync_relaxed || !strcmp(value, "plain");
-	}
-	if (!strcmp(key, "map")) {
-		n = 0;
-		if (strcmp(value, "lmdb") && !parse_number(value, MAP_MIN, MAP_MAX, &n))
-			return false;
-		o->map_size = n;
-		return true;
-	}
-	if (!strcmp(key, "warm"))
-		return parse_number(value, 0, MAP_MAX, &o->warm_bytes);
-	if (!strcmp(key, "checkpoint_ms")) {
-		if (!parse_number(value, 1, MS_MAX, &n))
-			return false;
-		o->checkpoint_ms = (unsigned)n;
-		return true;
-	}
-	if (!strcmp(key, "checkpoint_bytes")) {
-		if (!parse_number(value, BYTES_MIN, BYTES_MAX, &n))
-			return false;
-		o->checkpoint_bytes = n;
-		return true;
+	for (unsigned i = 0; i < DURABILITIES; i++) {
+		if (!strcmp(value, durability_names[i])) {
+			o->durability = (enum pgw_durability)i;
+			return true;
+		}
 	}
 	return false;
 }
 
-bool pgw__options_parse(const char *text, struct pgw_env_options *o, char *bad, size_t cap)
+static bool set_nosync(const char *value, struct pgw_env_options *o)
 {
-	bool good = true;
+	bool relaxed = !strcmp(value, "relaxed");
 
-	while (*text) {
-		size_t len = strcspn(text, ",");
-		char item[64], *value;
-		bool ok = false;
+	if (!relaxed && strcmp(value, "plain"))
+		return false;
+	o->nosync_relaxed = relaxed;
+	return true;
+}
 
-		if (len < sizeof(item)) {
-			memcpy(item, text, len);
-			item[len] = '\0';
-			value = strchr(item, ':');
-			if (value)
-				*value++ = '\0';
-			ok = !len || (value && parse_item(item, value, o));
-		}
-		if (!ok && good && cap) {
-			size_t n = len < cap - 1 ? len : cap - 1;
+static bool set_checkpoint_ms(const char *value, struct pgw_env_options *o)
+{
+	uint64_t n;
 
-			memcpy(bad, text, n);
-			bad[n] = '\0';
-		}
-		good = good && ok;
-		text += len;
-		text += *text == ',';
+	if (!parse_number(value, 1, MS_MAX, &n))
+		return false;
+	o->checkpoint_ms = (unsigned)n;
+	return true;
+}
+
+static bool set_checkpoint_bytes(const char *value, struct pgw_env_options *o)
+{
+	return parse_number(value, BYTES_MIN, BYTES_MAX, &o->checkpoint_bytes);
+}
+
+static bool set_map(const char *value, struct pgw_env_options *o)
+{
+	uint64_t n = 0;
+
+	if (strcmp(value, "lmdb") && !parse_number(value, MAP_MIN, MAP_MAX, &n))
+		return false;
+	o->map_size = n;
+	return true;
+}
+
+static bool set_warm(const char *value, struct pgw_env_options *o)
+{
+	return parse_number(value, 0, MAP_MAX, &o->warm_bytes);
+}
+
+static const struct {
+	const char *key;
+	bool (*set)(const char *value, struct pgw_env_options *o);
+	const char *takes;
+} keys[] = {
+	{ "durability", set_durability, "durability takes strict, group or relaxed" },
+	{ "nosync", set_nosync, "nosync takes plain or relaxed" },
+	{ "checkpoint_ms", set_checkpoint_ms, "checkpoint_ms takes 1 to 86400000" },
+	{ "checkpoint_bytes", set_checkpoint_bytes,
+	    "checkpoint_bytes takes 4K to 1024T, with K, M, G or T behind the number" },
+	{ "map", set_map, "map takes lmdb, or 1M to 128T with M, G or T behind the number" },
+	{ "warm", set_warm, "warm takes 0 to 128T, with K, M, G or T behind the number" },
+};
+#define KEYS (sizeof(keys) / sizeof(*keys))
+
+/* NULL, or what is wrong with it. */
+static const char *set_item(const char *item, size_t len, struct pgw_env_options *o)
+{
+	const char *colon = memchr(item, ':', len);
+	size_t key_len = colon ? (size_t)(colon - item) : len;
+	char value[32] = "";
+
+	for (size_t i = 0; i < KEYS; i++) {
+		if (strlen(keys[i].key) != key_len || memcmp(keys[i].key, item, key_len) != 0)
+			continue;
+		len -= key_len + (colon != NULL);
+		if (!colon || len >= sizeof(value))
+			return keys[i].takes;
+		memcpy(value, colon + 1, len);
+		value[len] = '\0';
+		return keys[i].set(value, o) ? NULL : keys[i].takes;
 	}
-	return good;
+	return "there is durability, nosync, checkpoint_ms, checkpoint_bytes, map and warm, each "
+	       "followed by a colon and its value";
+}
+
+bool pgw__options_parse(
+    const char **text, struct pgw_env_options *o, struct pgw__options_error *error)
+{
+	while (**text) {
+		*error = (struct pgw__options_error){ .item = *text, .len = strcspn(*text, ",") };
+		*text += error->len;
+		*text += **text == ',';
+		if (error->len)
+			error->why = set_item(error->item, error->len, o);
+		if (error->why)
+			return false;
+	}
+	return true;
 }
 
 int pgw__options_check(const struct pgw_env_options *o)
@@ -163,25 +186,12 @@ bool pgw__options_checkpointed(const struct pgw_env_options *o, unsigned flags)
 	return o->nosync_relaxed && (flags & (MDB_NOSYNC | MDB_MAPASYNC));
 }
 
-const struct pgw_env_options *pgw__options_default(void)
+struct pgw_env_options *pgw__options_default(void)
 {
-	return &from_environment;
+	return &of_the_process;
 }
 
 PUBLIC void pgw_env_options_init(struct pgw_env_options *o)
 {
-	*o = built_in;
-}
-
-__attribute__((constructor)) static void read_environment(void)
-{
-	const char *text = secure_getenv("PAGEWISE_STORE");
-	char bad[64];
-
-	from_environment = built_in;
-	if (text && !pgw__options_parse(text, &from_environment, bad, sizeof(bad)))
-		pgw__warn(bad, ": not understood in PAGEWISE_STORE and ignored; known are "
-			       "durability:strict|group|relaxed, nosync:plain|relaxed, "
-			       "checkpoint_ms:N, checkpoint_bytes:N[K|M|G|T], map:lmdb|N[K|M|G|T], "
-			       "warm:N[K|M|G|T]");
+	*o = (struct pgw_env_options)BUILT_IN;
 }

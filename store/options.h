@@ -10,12 +10,20 @@
 
 #include <pagewise/store.h>
 
-/* What an environment has that is opened with mdb_env_open. */
-const struct pgw_env_options *pgw__options_default(void);
+/* What an environment has that is opened with mdb_env_open. Changed before there is any (load.c). */
+struct pgw_env_options *pgw__options_default(void);
 
-/* Change *o as text says: "durability:group,checkpoint_ms:50". What cannot be understood is left
- * out, and the first such item copied to bad (cap bytes). False if there was one. */
-bool pgw__options_parse(const char *text, struct pgw_env_options *o, char *bad, size_t cap);
+/* An item of the text that is not understood. */
+struct pgw__options_error {
+	const char *item; /* len bytes of the text */
+	size_t len;
+	const char *why; /* static */
+};
+
+/* Change *o as *text says: "durability:group,checkpoint_ms:50". True at its end. False: *error is left
+ * out; the next call goes on behind it. */
+bool pgw__options_parse(
+    const char **text, struct pgw_env_options *o, struct pgw__options_error *error);
 
 /* May *o be used? 0 or -EINVAL. */
 int pgw__options_check(const struct pgw_env_options *o);
