@@ -4,7 +4,7 @@
 #
 # PROGRAM is syncranges, FOLDER an empty one on a file system that takes loop devices over its files.
 # FS is ext4, xfs, btrfs, tmpfs, overlay or fuse (fuse2fs, which writes the disk from a process);
-# ext4-1k and xfs-1k have blocks smaller than a page.
+# ext4-1k and xfs-1k have blocks smaller than a page, ext4-16k and xfs-16k larger ones than x86 has pages.
 # For each strategy: rounds of writes and pgw_sync on a mounted disk, a copy of the disk taken while
 # it is mounted, and every synced page looked for on the copy. Prints one line of JSON for each.
 # Needs root. Runs under any POSIX shell, in a guest with busybox too. Leaves with 77 if this
@@ -31,7 +31,9 @@ options=
 case $fs in
 overlay | fuse) below=ext4 ;;
 ext4-1k) below=ext4 options="-b 1024" ;;
+ext4-16k) below=ext4 options="-b 16384" ;;
 xfs-1k) below=xfs options="-b size=1024" ;;
+xfs-16k) below=xfs options="-b size=16384" ;;
 *) below=$fs ;;
 esac
 
@@ -93,7 +95,7 @@ if [ "$fs" = fuse ]; then
 fi
 command -v "mkfs.$below" >/dev/null || skip "mkfs.$below is not installed"
 made "$disk" || die "mkfs.$below failed: $(tail -n 1 "$folder/mkfs")"
-up "$disk" || skip "cannot be mounted: $(tail -n 1 "$folder/mount")"
+up "$disk" || skip "cannot be mounted: $(head -n 1 "$folder/mount")"
 down
 # The control comes first: if nothing is ever missing, the copy proves nothing.
 for strategy in none "$@"; do

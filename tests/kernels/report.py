@@ -155,7 +155,8 @@ def sync_rows(rows):
     for row in ran(rows):
         for fs, rounds in row["sync"].items():
             if not rounds:
-                yield [fs, short_version(row), "-", "-", "-", "-", "-", "skipped"]
+                check = next(c for c in row["checks"] if c["kind"] == "sync" and c["name"] in (fs, f"fs-{fs}"))
+                yield [fs, short_version(row), check["got"] or check["state"], "-", "-", "-", "-", "-"]
             for r in rounds:
                 calls = f"{r['sync_file_range']}, {r['msync']}, {r['fdatasync']}"
                 lost = f"{r['missing']} of {r['synced']}"
