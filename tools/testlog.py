@@ -27,8 +27,8 @@ def main():
                 test = json.loads(line)
                 result = test["result"]
                 count += 1
-                # "project:suite+suite / name"
-                name = test["name"].rsplit(" / ", 1)[-1]
+                # "project:suite+suite / name", in later versions of meson "suite+suite - project:name"
+                name = test["name"].rsplit(" / ", 1)[-1].rsplit(":", 1)[-1]
                 if result in PASSED:
                     print(f"passed\t{name}\t")
                 elif result == "SKIP":

@@ -37,9 +37,9 @@ def cache_dir():
 
 
 @contextlib.contextmanager
-def cache_lock():
-    """One process at a time changes the cache. Others wait."""
-    with open(cache_dir() / "lock", "w", encoding="ascii") as f:
+def cache_lock(part=""):
+    """One process at a time changes the cache, or a part of it that nothing else is in. Others wait."""
+    with open(cache_dir() / ("lock" + part), "w", encoding="ascii") as f:
         fcntl.flock(f, fcntl.LOCK_EX)
         yield
 
