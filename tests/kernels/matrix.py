@@ -17,7 +17,10 @@ STRATEGIES = ["auto", "span", "writeout", "fdatasync", "per-range"]
 TEST_SUITES = {"shim", "alloc", "store"}
 SHORT_TEST_SUITES = {"shim"}
 # Their kernel is a simulated one, so that the guest's changes nothing; emulated, they take minutes.
-SIMULATED = {"alloc/faults", "alloc/threads", "store/test_crash", "store/test_faults"}
+SIMULATED = {
+    "shim/advise", "shim/probe", "shim/range", "shim/stats", "shim/sync",
+    "alloc/faults", "alloc/threads", "store/test_crash", "store/test_faults",
+}  # fmt: skip
 # Many threads or processes at once, which an emulated guest takes minutes for: run where KVM works.
 SLOW_EMULATED = re.compile(
     r"alloc/(stress-.*|survive-(fork-threads|fork-deep|vfork-exec|many-short-threads|exit-while-purging|signals))"
