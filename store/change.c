@@ -79,7 +79,7 @@ PUBLIC int mdb_cursor_put(MDB_cursor *cursor, MDB_val *key, MDB_val *data, unsig
 
 PUBLIC int mdb_dbi_open(MDB_txn *txn, const char *name, unsigned flags, MDB_dbi *dbi)
 {
-	struct pgw__env *e = writing_map(txn);
+	struct pgw__env *e = flags & MDB_CREATE ? writing_map(txn) : NULL;
 
 	return WITH_ROOM(e, PGW__SPACE_TO_TAKE, 1, 0, pgw__lmdb_dbi_open(txn, name, flags, dbi));
 }

@@ -122,6 +122,7 @@ struct pgw__call {
 	uint64_t txnid;		/* COMMIT */
 	bool data_synced;	/* COMMIT: the first of its two barriers is done */
 	bool wrote;		/* COMMIT: a data page was written */
+	bool disk_full;		/* COMMIT: or could not be */
 	int lock_fd;		/* OPEN: LMDB's lock file once seen, else -1 */
 	bool exclusive;		/* OPEN: nobody else has it */
 	unsigned recover_flags; /* OPEN */

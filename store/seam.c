@@ -81,6 +81,7 @@ static ssize_t write_data(struct pgw__env *e, int fd, const struct iovec *v, int
 {
 	struct pgw__call *commit = within(PGW__OP_COMMIT);
 	uint64_t len = 0;
+	ssize_t r;
 
 	for (int i = 0; i < n; i++)
 		len += v[i].iov_len;
@@ -90,7 +91,10 @@ static ssize_t write_data(struct pgw__env *e, int fd, const struct iovec *v, int
 		commit->wrote = true;
 	else
 		e->spilled = true;
-	return answer(attached(e) ? write_apart(fd, v, n, off) : pgw__write_all(fd, v, n, off));
+	r = attached(e) ? write_apart(fd, v, n, off) : pgw__write_all(fd, v, n, off);
+	if (commit)
+		commit->disk_full = r == -ENOSPC || r == -EDQUOT;
+	return answer(r);
 }
 
 /* The meta page, through LMDB's descriptor for it: that one syncs each write, so the data file's is
@@ -281,8 +285,11 @@ int pgw__seam_mutex_unlock(pthread_mutex_t *mutex)
 {
 	struct pgw__call *commit = within(PGW__OP_COMMIT);
 
-	if (commit)
+	if (commit) {
 		pgw__space_end(commit->env);
+		if (commit->disk_full)
+			pgw__space_give_back(commit->env, commit->lmdb);
+	}
 	return pthread_mutex_unlock(mutex);
 }
 
@@ -307,6 +314,8 @@ int pgw__seam_fcntl(int fd, int cmd, ...)
 		if (l->l_start == 0 && !rc) {
 			call->lock_fd = fd;
 			call->exclusive = l->l_type == F_WRLCK;
+			if (call->exclusive)
+				pgw__space_lock_file(fd);
 		}
 	}
 	return rc;

@@ -27,12 +27,20 @@
  *
  * Blocks are asked for ahead, so that it is one call for many transactions. A file system that copies
  * on write (btrfs, ZFS; XFS for shared blocks) may need another block for a page that has one:
- * there a full disk can still be SIGBUS.
+ * there a full disk can still be SIGBUS, unless the file is exempt from it (btrfs: chattr +C, which gives up
+ * its checksums, and Linux 6.18).
+ *
+ * LMDB stores into its lock file in each transaction, whatever the flags. Blocks are asked for when it is
+ * mapped (seam.c), and on btrfs it is made exempt: nothing in it is worth a checksum.
  */
 #include "space.h"
 
 #include <errno.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
+#include <linux/magic.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -173,6 +181,47 @@ static bool is_final(int rc)
 	return !rc || rc == -ENOSPC || rc == -EDQUOT || rc == -EIO || rc == -EFBIG;
 }
 
+static bool copies_on_write(const struct pgw__env *e)
+{
+	return !strcmp(e->file.fs, "btrfs");
+}
+
+/* Does this part of the file have blocks of its own? */
+static bool has_blocks(int fd, uint64_t at, uint64_t end)
+{
+	union {
+		struct fiemap map;
+		char room[sizeof(struct fiemap) + 32 * sizeof(struct fiemap_extent)];
+	} m;
+
+	while (at < end) {
+		uint64_t before = at;
+
+		m.map =
+		    (struct fiemap){ .fm_start = at, .fm_length = end - at, .fm_extent_count = 32 };
+		if (ioctl(fd, FS_IOC_FIEMAP, &m.map))
+			return false;
+		for (unsigned i = 0; i < m.map.fm_mapped_extents; i++) {
+			const struct fiemap_extent *x = &m.map.fm_extents[i];
+
+			if (x->fe_logical > at || (x->fe_flags & FIEMAP_EXTENT_SHARED))
+				return false;
+			at = x->fe_logical + x->fe_length;
+		}
+		if (at <= before)
+			return false;
+	}
+	return true;
+}
+
+/* On a full disk xfs refuses to allocate what it has already. */
+static bool allocated_before(const struct pgw__env *e, uint64_t from, uint64_t to)
+{
+	int fd = atomic_load_explicit(&e->fd, memory_order_relaxed);
+
+	return !copies_on_write(e) && has_blocks(fd, from * e->psize, to * e->psize);
+}
+
 /* S1 for pages before `to`. Pages in use that have no block are only covered by fallocate: faulting all
  * of them in would dirty the whole file. 0 or -errno. */
 static int extend(struct pgw__env *e, uint64_t to)
@@ -183,6 +232,8 @@ static int extend(struct pgw__env *e, uint64_t to)
 
 	if (s->way == PGW__SPACE_ALLOCATE) {
 		rc = allocate(e, from, to);
+		if (rc == -ENOSPC && allocated_before(e, from, to))
+			rc = 0;
 		if (!is_final(rc))
 			s->way = PGW__SPACE_POPULATE;
 	}
@@ -310,4 +361,31 @@ int pgw__space_prepare(struct pgw__env *e, enum pgw__space_for what, uint64_t ru
 int pgw__space_result(struct pgw__env *e, int rc)
 {
 	return rc == MDB_MAP_FULL && e->space.why ? e->space.why : rc;
+}
+
+void pgw__space_give_back(struct pgw__env *e, MDB_env *lmdb)
+{
+	int fd = atomic_load_explicit(&e->fd, memory_order_relaxed);
+	MDB_envinfo info;
+
+	if (e->writemap || !copies_on_write(e) || mdb_env_info(lmdb, &info))
+		return;
+	if (ftruncate(fd, (off_t)((info.me_last_pgno + 1) * e->psize)))
+		pgw__note_fallback("space of a failed transaction", "the file cannot be cut");
+}
+
+void pgw__space_lock_file(int fd)
+{
+	uint64_t magic;
+	struct stat st;
+	int flags;
+
+	if (fstat(fd, &st) || st.st_size) /* with data in it, it is too late */
+		return;
+	if (pgw__sys.fs_magic(fd, &magic) || magic != BTRFS_SUPER_MAGIC)
+		return;
+	if (!ioctl(fd, FS_IOC_GETFLAGS, &flags) && !(flags & FS_NOCOW_FL)) {
+		flags |= FS_NOCOW_FL;
+		(void)ioctl(fd, FS_IOC_SETFLAGS, &flags);
+	}
 }

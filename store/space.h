@@ -15,6 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <lmdb.h>
+
 struct pgw__env;
 
 /* How blocks are made sure of. */
@@ -65,5 +67,13 @@ static inline void pgw__space_note(struct pgw__space *s, uint64_t pgno)
 	if (pgno + s->run > s->end)
 		s->end = pgno + s->run;
 }
+
+/* A commit found the disk full, and LMDB still has its writer lock. What it had written behind the last
+ * page in use stays in the file; elsewhere smaller transactions find room in it, but where writing
+ * takes new blocks it only takes up the disk. */
+void pgw__space_give_back(struct pgw__env *e, MDB_env *lmdb);
+
+/* LMDB's lock file, before it has a size: it is stored into through a map as well. */
+void pgw__space_lock_file(int fd);
 
 #endif
