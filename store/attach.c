@@ -168,8 +168,8 @@ static int possible(struct pgw__env *e, MDB_env *lmdb, const char **why)
 		return because(why, "its lock file is not locked by LMDB", PGW_NOT_POSSIBLE);
 	if (e->psize < PGW__PSIZE_MIN || e->psize > PGW__PSIZE_MAX)
 		return because(why, "its pages are not of 4 to 64 KiB", PGW_NOT_POSSIBLE);
-	if (fstat(data_fd(e), &st))
-		return because(why, "its data file cannot be examined", errno);
+	if (pgw__env_check_file(e) || fstat(data_fd(e), &st))
+		return because(why, "its data file cannot be examined", EBADF);
 	if (pgw__env_by_file(e, st.st_dev, st.st_ino))
 		return because(why, "this process has it open twice", PGW_BUSY);
 	return 0;
@@ -372,7 +372,7 @@ static void make_plain(struct pgw__env *e, struct pgw__checkpointer *c, uint64_t
 	MDB_txn *txn;
 	int rc;
 
-	if (pgw__group_wait(c, pgw__gate_newest(c), deadline))
+	if (pgw__env_check_file(e) || pgw__group_wait(c, pgw__gate_newest(c), deadline))
 		return;
 	pgw__call = &call;
 	rc = pgw__lmdb_txn_begin(c->lmdb, NULL, 0, &txn);

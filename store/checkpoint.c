@@ -362,6 +362,8 @@ static void mark_failed(struct pgw__checkpointer *c)
 	static const unsigned char nothing[PGW__RECORD_SIZE];
 	int fd = atomic_load_explicit(&c->env->fd, memory_order_relaxed);
 
+	if (pgw__env_check_file(c->env))
+		return;
 	(void)write_slot(c, c->seq + 1, nothing);
 	(void)pgw__fence_set(fd, c->env->psize, PGW__FENCE_FAILED);
 }
@@ -466,7 +468,9 @@ void pgw__checkpoint_run(struct pgw__checkpointer *c)
 		return;
 	c->busy = true;
 	c->runner = pthread_self();
-	rc = start_early(c);
+	rc = pgw__env_check_file(c->env);
+	if (!rc)
+		rc = start_early(c);
 	if (!rc)
 		rc = run_cut(c);
 	if (rc) {

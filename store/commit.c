@@ -340,8 +340,11 @@ ssize_t pgw__commit_meta_write(
 {
 	const struct iovec v = { .iov_base = (void *)buf, .iov_len = len };
 	struct pgw__env *e = call->env;
-	ssize_t r = pgw__write_all(fd, &v, 1, off);
+	ssize_t r = pgw__env_check_fd(e, fd);
 
+	if (r)
+		return pgw__env_fail(e, (int)r);
+	r = pgw__write_all(fd, &v, 1, off);
 	if (!is_dsync(e, fd))
 		return r;
 	PGW__ENV_COUNT(e, osync_writes, 1);

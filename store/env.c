@@ -145,6 +145,25 @@ static void note_file(struct pgw__env *e, int fd)
 	atomic_store_explicit(&e->ino, st.st_ino, memory_order_relaxed);
 }
 
+int pgw__env_check_fd(const struct pgw__env *e, int fd)
+{
+	struct stat st;
+
+	if (!atomic_load_explicit(&e->ino, memory_order_relaxed))
+		return 0; /* nothing is known of it */
+	if (fstat(fd, &st))
+		return -errno;
+	return st.st_ino == atomic_load_explicit(&e->ino, memory_order_relaxed) &&
+		       st.st_dev == atomic_load_explicit(&e->dev, memory_order_relaxed)
+		   ? 0
+		   : -EBADF;
+}
+
+int pgw__env_check_file(const struct pgw__env *e)
+{
+	return pgw__env_check_fd(e, atomic_load_explicit(&e->fd, memory_order_relaxed));
+}
+
 void pgw__env_opened(struct pgw__env *e, unsigned flags)
 {
 	MDB_env *lmdb = atomic_load_explicit(&e->lmdb, memory_order_relaxed);

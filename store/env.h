@@ -154,6 +154,12 @@ struct pgw__env *pgw__env_by_address(const void *p);
  * after fork, those of the parent are found too. */
 struct pgw__env *pgw__env_by_file(const struct pgw__env *except, dev_t dev, ino_t ino);
 
+/* Is the descriptor, which LMDB keeps, still of the data file? A program that closes what it does not know
+ * (closefrom, daemon) and opens something else gets the same number for that, and we must not write there.
+ * 0, or -EBADF. */
+int pgw__env_check_fd(const struct pgw__env *e, int fd);
+int pgw__env_check_file(const struct pgw__env *e); /* its descriptor of the data file */
+
 /* Examine the data file of the environment at path. flags: of mdb_env_open. 0 or errno. */
 int pgw__env_stat(const char *path, unsigned flags, struct stat *st);
 

@@ -128,6 +128,14 @@ PUBLIC void mdb_env_close(MDB_env *env)
 		pgw__env_release(e);
 }
 
+/* The descriptor leads to another file by now. That is final: what LMDB had written may be lost. */
+static int check_file(struct pgw__env *e)
+{
+	int rc = pgw__env_check_file(e);
+
+	return rc ? -pgw__env_fail(e, rc) : 0;
+}
+
 PUBLIC int mdb_env_set_mapsize(MDB_env *env, size_t size)
 {
 	struct pgw__call call = { .op = PGW__OP_RESIZE, .lmdb = env };
@@ -140,6 +148,9 @@ PUBLIC int mdb_env_set_mapsize(MDB_env *env, size_t size)
 		rc = size ? pgw__map_choose(env) : 0;
 		return rc ? rc : pgw__lmdb_env_set_mapsize(env, size);
 	}
+	rc = check_file(call.env);
+	if (rc)
+		return rc;
 	c = pgw__checkpointer_of(call.env);
 	if (c)
 		pgw__group_pause(c);
@@ -181,6 +192,9 @@ PUBLIC int mdb_env_sync(MDB_env *env, int force)
 		return force || !(flags & MDB_NOSYNC) ? pgw__gate_sync(c) : 0;
 	if (nothing_to_sync(call.env, env))
 		return 0;
+	rc = check_file(call.env);
+	if (rc)
+		return rc;
 	return WITHIN(&call, pgw__lmdb_env_sync(env, force));
 }
 
@@ -240,7 +254,10 @@ PUBLIC int mdb_txn_begin(MDB_env *env, MDB_txn *parent, unsigned flags, MDB_txn 
 	if (atomic_load(&e->failed))
 		return MDB_PANIC;
 	check_readers(e, env);
-	rc = pgw__gate_enter(e, env, &gated);
+	/* A map is stored into, and its file allocated, before the commit looks. */
+	rc = e->writemap || !pgw__checkpointer_of(e) ? check_file(e) : 0;
+	if (!rc)
+		rc = pgw__gate_enter(e, env, &gated);
 	if (rc)
 		return rc;
 	rc = begin_writer(e, env, flags, txn);
@@ -292,6 +309,8 @@ int pgw__commit_writer(struct pgw__env *e, MDB_env *env, MDB_txn *txn, bool wait
 	unsigned flags = 0;
 	bool gated;
 
+	if (!rc)
+		rc = check_file(e);
 	if (!rc)
 		rc = prepare_space(e);
 	if (rc) {

@@ -25,6 +25,9 @@
  *   page that finds no block ends the environment, to be opened again when there is space. (btrfs on
  *   Linux 6.18: not in a directory with chattr +C.) Opening returns ENOSPC where the lock file finds
  *   no room.
+ * - A program that closes LMDB's descriptors (closefrom) and opens other files by their numbers gets
+ *   EBADF, and MDB_PANIC from then on; liblmdb would write into those files. It is looked for when a
+ *   write transaction begins and when it is committed, and before a checkpoint.
  *
  * Beyond that, an environment can be given another durability than LMDB's: see enum pgw_durability.
  *
