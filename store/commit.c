@@ -41,8 +41,9 @@
  *     told of the error and another, whose pages were lost with it, of success.
  * I9  Nor does a failed sync end with the process: its pages stay in the page cache, clean. If
  *     they were of a transaction that failed with it, no snapshot needs them. If a meta page was
- *     among them (I5), the file looks newer than the disk is, and I5 would rest on a page that no
- *     later sync writes. So a commit that syncs the whole file dirties both meta pages anew.
+ *     among them (its own sync, or I5), the file looks newer than the disk is, and who opens it next
+ *     would rest on a page that no later sync writes. So whatever syncs the whole file dirties both
+ *     meta pages anew.
  *
  * State of an environment, changed under the writer lock only:
  *
@@ -361,7 +362,11 @@ ssize_t pgw__commit_meta_write(
 
 int pgw__sync_all(struct pgw__env *e)
 {
-	return sync_whole(e, PGW_FULL_ASKED);
+	int rc = atomic_load(&e->failed);
+
+	if (!rc)
+		rc = touch_meta_pages(e);
+	return rc ? rc : sync_whole(e, PGW_FULL_ASKED);
 }
 
 void pgw__commit_begin(struct pgw__env *e)
