@@ -351,7 +351,7 @@ static int sync_ranges(
 		return sync_per_range(f, ranges, report);
 	case PGW_SYNC_WRITEOUT:
 		if (!f->forced && mapped_part(f, span).len == span.len &&
-		    span.len / DENSE <= report->range_bytes)
+		    (f->only || span.len / DENSE <= report->range_bytes))
 			return barrier(f, span, report);
 		if (!f->forced && !f->ranges_only && ranges->n > MANY_RANGES)
 			return barrier_file(f, report);

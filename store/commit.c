@@ -109,8 +109,11 @@ static int sync_directory(struct pgw__env *e)
 	return 0;
 }
 
-/* Sync ranges, or everything if ranges is NULL. alone: hardly anything else is dirty. */
-static int sync_file(struct pgw__env *e, struct pgw_ranges *ranges, bool alone)
+/* What is dirty in the file beside the ranges. */
+enum beside { MUCH, LITTLE, NOTHING };
+
+/* Sync ranges, or everything if ranges is NULL. */
+static int sync_file(struct pgw__env *e, struct pgw_ranges *ranges, enum beside beside)
 {
 	struct pgw_sync_report report = { 0 };
 	struct pgw_sync_file file;
@@ -125,7 +128,8 @@ static int sync_file(struct pgw__env *e, struct pgw_ranges *ranges, bool alone)
 	rc = sync_directory(e);
 	if (!rc) {
 		file = e->file;
-		file.alone = alone;
+		file.alone = beside != MUCH;
+		file.only = beside == NOTHING;
 		rc = ranges ? pgw_sync(&file, ranges, &report) : pgw_sync_all(&file, &report);
 		count_report(e, &report);
 	}
@@ -137,7 +141,7 @@ static int sync_file(struct pgw__env *e, struct pgw_ranges *ranges, bool alone)
 
 int pgw__sync_ranges(struct pgw__env *e, struct pgw_ranges *ranges, bool alone)
 {
-	return sync_file(e, ranges, alone);
+	return sync_file(e, ranges, alone ? LITTLE : MUCH);
 }
 
 int pgw__start_ranges(struct pgw__env *e, struct pgw_ranges *ranges, bool alone)
@@ -165,7 +169,7 @@ int pgw__env_fail(struct pgw__env *e, int rc)
 static int sync_whole(struct pgw__env *e, enum pgw_full_sync why)
 {
 	PGW__ENV_COUNT(e, full_syncs[why], 1);
-	return sync_file(e, NULL, false);
+	return sync_file(e, NULL, MUCH);
 }
 
 /* I9. The number of a page is at its beginning and never changes, so this races with nobody. */
@@ -227,7 +231,18 @@ static int commit_whole(struct pgw__env *e, enum pgw_full_sync why)
 {
 	int rc = touch_meta_pages(e);
 
-	return rc ? rc : sync_whole(e, why);
+	if (!rc)
+		rc = sync_whole(e, why);
+	if (!rc)
+		e->strays = false;
+	return rc;
+}
+
+/* By I2 all that is older is durable, and nobody else writes. What is dirty beside the ranges is of
+ * transactions that were given up. */
+static int commit_ranges(struct pgw__env *e)
+{
+	return sync_file(e, &e->scratch, e->strays ? LITTLE : NOTHING);
 }
 
 int pgw__commit_data(struct pgw__call *call)
@@ -244,10 +259,10 @@ int pgw__commit_data(struct pgw__call *call)
 		ranges = false;
 		why = PGW_FULL_NO_MEMORY;
 	}
-	/* Alone, by I2: all that is older is durable, and nobody else writes. */
-	rc = ranges ? sync_file(e, &e->scratch, true) : commit_whole(e, why);
+	rc = ranges ? commit_ranges(e) : commit_whole(e, why);
 	if (rc)
 		return rc;
+	e->dirty_synced = true;
 	e->trusted = true;
 	e->base = call->txnid;
 	e->meta_pending = true; /* until pgw__commit_meta, if LMDB comes to it */
@@ -275,7 +290,7 @@ int pgw__commit_meta(struct pgw__call *call, uint64_t off, uint64_t len)
 	pgw_ranges_init_fixed(&set, &storage, 1);
 	rc = pgw_ranges_add(&set, off, len);
 	if (!rc)
-		rc = sync_file(e, &set, true);
+		rc = sync_file(e, &set, LITTLE);
 	if (!rc)
 		meta_durable(call);
 	return rc;
@@ -371,6 +386,9 @@ int pgw__sync_all(struct pgw__env *e)
 
 void pgw__commit_begin(struct pgw__env *e)
 {
+	if (e->dirty.ranges.n > 0 && !e->dirty_synced)
+		e->strays = true;
+	e->dirty_synced = false;
 	pgw__dirty_clear(&e->dirty);
 	e->spilled = false;
 }

@@ -93,6 +93,8 @@ struct pgw__env *pgw__env_claim(MDB_env *lmdb)
 	atomic_store_explicit(&e->writing, false, memory_order_relaxed);
 	e->attach_failed = false;
 	e->spilled = false;
+	e->dirty_synced = false; /* of none: dirty is empty */
+	e->strays = false;
 	atomic_store_explicit(&e->short_of_space, 0, memory_order_relaxed);
 	atomic_store(&e->checkpointer, NULL);
 	atomic_store(&e->writer, NULL);

@@ -83,6 +83,8 @@ struct pgw__env {
 	uint64_t base;		 /* I1 in commit.c */
 	uint64_t nosync;   /* last transaction that was committed without a sync, for the reason */
 	bool spilled;	   /* pages were written before the commit */
+	bool dirty_synced; /* dirty is of a transaction that was made durable */
+	bool strays;	   /* pages of one that was not may be dirty still */
 	bool trusted;	   /* base is known */
 	bool meta_pending; /* the meta page of base may not be durable */
 	enum pgw_full_sync distrust; /* why not trusted */

@@ -57,6 +57,9 @@ struct pgw_sync_file {
 	/* Set by the caller: next to nothing in the file is dirty but the ranges. writeout then starts
 	 * them by one call over their span, which is one request to the device instead of one each. */
 	bool alone;
+	/* Set by the caller: nothing is. writeout is then one msync of the span: it waits for what is
+	 * dirty in there, and that is the ranges. */
+	bool only;
 	const char *reason; /* why this strategy; static, one line */
 	const char *fs;	    /* "ext4", ...; static */
 	/* Private: what pgw_sync_remap goes back to once there is a mapping. */
@@ -71,7 +74,7 @@ struct pgw_sync_report {
 	/* Summed over the calls; one that starts write-out over a span (alone) counts all of it. */
 	uint64_t sync_file_range_bytes;
 	uint64_t msync_calls;
-	uint64_t msync_bytes; /* summed over the calls */
+	uint64_t msync_bytes; /* summed over the calls; of a span (only), all of it */
 	uint64_t fdatasync_calls;
 	uint64_t
 	    barriers; /* calls after which the device has been told to flush: msync, fdatasync */

@@ -144,6 +144,29 @@ static void ranges_that_are_alone_are_started_by_one_call(void **state)
 	assert_calls(10, 1, 0);
 }
 
+static void ranges_that_are_all_that_is_dirty_are_one_call(void **state)
+{
+	set_up(PGW_SYNC_AUTO, true);
+	file.alone = file.only = true;
+	dirty_some();
+	assert_int_equal(sync_set(), 0);
+	assert_calls(0, 1, 0);
+	assert_int_equal(report.msync_bytes, (5001 - 3) * SIM_PAGE);
+	assert_some_durable();
+
+	set_up(PGW_SYNC_WRITEOUT, true); /* forced: as it is named */
+	file.alone = file.only = true;
+	dirty_some();
+	assert_int_equal(sync_set(), 0);
+	assert_calls(10, 1, 0);
+
+	set_up(PGW_SYNC_AUTO, false); /* no msync without a mapping */
+	file.alone = file.only = true;
+	dirty_some();
+	assert_int_equal(sync_set(), 0);
+	assert_calls(0, 0, 1);
+}
+
 static void other_dirty_pages_are_left_alone(void **state)
 {
 	set_up(PGW_SYNC_AUTO, true);
@@ -570,6 +593,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(start_all_wait_all_one_barrier, fresh),
 		cmocka_unit_test_setup(ranges_that_are_alone_are_started_by_one_call, fresh),
+		cmocka_unit_test_setup(ranges_that_are_all_that_is_dirty_are_one_call, fresh),
 		cmocka_unit_test_setup(other_dirty_pages_are_left_alone, fresh),
 		cmocka_unit_test_setup(the_model_knows_about_waiting, fresh),
 		cmocka_unit_test_setup(one_range_is_one_call, fresh),

@@ -240,6 +240,52 @@ static void without_metasync_one_barrier(void **state)
 	}
 }
 
+static void abort_one(MDB_env *env, unsigned key)
+{
+	MDB_txn *txn;
+	MDB_dbi dbi;
+
+	OK(mdb_txn_begin(env, NULL, 0, &txn));
+	OK(mdb_dbi_open(txn, NULL, 0, &dbi));
+	put(txn, dbi, key, 1000);
+	mdb_txn_abort(txn);
+}
+
+/* Pages that lie apart are one msync, as nothing else is dirty; unless a transaction was given up that may
+ * have stored into a writable map. */
+static void ranges_are_named_where_others_are_dirty(void **state)
+{
+	MDB_env *env = open_new(MDB_WRITEMAP, GIB);
+	struct pgw_env_stats a, b;
+	MDB_txn *txn;
+	MDB_dbi dbi;
+
+	need_a_device(env);
+	if (stats(env).strategy != PGW_SYNC_WRITEOUT) {
+		mdb_env_close(env);
+		skip();
+	}
+	OK(mdb_txn_begin(env, NULL, 0, &txn));
+	OK(mdb_dbi_open(txn, NULL, 0, &dbi));
+	for (unsigned i = 0; i < 2000; i++)
+		put(txn, dbi, i, 1000);
+	OK(mdb_txn_commit(txn));
+	a = stats(env);
+	for (unsigned i = 0; i < 20; i++)
+		commit(env, i * 617 % 2000, 1000);
+	b = stats(env);
+	assert_int_equal(b.sync_file_range_calls, a.sync_file_range_calls);
+	assert_int_equal(b.msync_calls, a.msync_calls + 40);
+	abort_one(env, 1);
+	a = stats(env);
+	for (unsigned i = 0; i < 20; i++)
+		commit(env, i * 617 % 2000, 1000);
+	b = stats(env);
+	assert_true(b.sync_file_range_calls > a.sync_file_range_calls);
+	assert_int_equal(b.msync_calls, a.msync_calls + 40);
+	mdb_env_close(env);
+}
+
 static void what_commits_nothing_syncs_nothing(void **state)
 {
 	MDB_env *env = open_new(0, GIB);
@@ -415,6 +461,7 @@ int main(void)
 		cmocka_unit_test(reasons_for_a_full_sync),
 		cmocka_unit_test(another_writer_is_noticed),
 		cmocka_unit_test(without_metasync_one_barrier),
+		cmocka_unit_test(ranges_are_named_where_others_are_dirty),
 		cmocka_unit_test(what_commits_nothing_syncs_nothing),
 		cmocka_unit_test(the_directory_is_synced_once),
 		cmocka_unit_test(a_refused_resize_changes_nothing),
