@@ -21,9 +21,12 @@
 #include <signal.h>
 #include <time.h>
 
-/* Writers wait when this many times the bound of live bytes, or of growth, is not durable: one is
- * being written out, one is full, one is being filled. */
-#define OVERFULL 3
+/* Writers wait when three times the bound of live bytes is not durable: one is being written out, one
+ * is full, one is being filled. Or when the pages taken since the durable snapshot come to seven
+ * quarters of the data: the file is then 2.75 times the data. It is what a slow disk runs into, and the
+ * more may wait, the fewer pages are still live, and must be written, of a transaction (docs/design.md). */
+#define OVERFULL_BYTES(bytes)  (3 * (bytes))
+#define OVERFULL_TAKEN(growth) ((growth) / 2 * 7)
 
 /* Creating the thread takes some ten microseconds: once a second is nothing. */
 #define IDLE_NS UINT64_C(1000000000)
@@ -122,7 +125,8 @@ int pgw__relaxed_poke(struct pgw__checkpointer *c)
 
 static bool overfull(const struct pgw__checkpointer *c, uint64_t bytes, uint64_t taken)
 {
-	return bytes >= OVERFULL * c->options.checkpoint_bytes || taken >= OVERFULL * c->growth;
+	return bytes >= OVERFULL_BYTES(c->options.checkpoint_bytes) ||
+	       taken >= OVERFULL_TAKEN(c->growth);
 }
 
 /* A writer that waited for its own transaction would leave the disk idle while it works, and be idle
