@@ -104,6 +104,14 @@ double measure_disk(void)
 	return quantile(us + 8, 92, 0.5);
 }
 
+static void report_size(const char *part, struct subject *ours, const struct subject *pinned)
+{
+	report_line(part, "relaxed, file over live data", "MiB",
+	    subject_file_bytes(ours) / (1 << 20), mode_name(PINNED),
+	    subject_file_bytes(pinned) / (1 << 20),
+	    subject_file_bytes(ours) / subject_live_bytes(ours), AT_MOST, 3);
+}
+
 void measure_single(double barrier_us)
 {
 	static const enum mode modes[] = { DURABLE, NOSYNC, PINNED, STRICT, GROUP, RELAXED };
@@ -121,10 +129,7 @@ void measure_single(double barrier_us)
 	    barrier_us > SLOW_BARRIER_US ? 1.7 : 1.25);
 	line("single", "relaxed, 1 thread", &r[RELAXED], DURABLE, &r[DURABLE], 8);
 	line("single", "relaxed, 1 thread", &r[RELAXED], PINNED, &r[PINNED], 0.9);
-	report_line("single", "relaxed, file over live data", "MiB",
-	    subject_file_bytes(&s[RELAXED]) / (1 << 20), mode_name(PINNED),
-	    subject_file_bytes(&s[PINNED]) / (1 << 20),
-	    subject_file_bytes(&s[RELAXED]) / subject_live_bytes(&s[RELAXED]), AT_MOST, 3);
+	report_size("single", &s[RELAXED], &s[PINNED]);
 	destroy(s, MOST_SUBJECTS);
 }
 
@@ -151,15 +156,18 @@ void measure_threads(void)
 
 static void measure_relaxed(const char *part, const char *what, bool append, double target)
 {
-	static const enum mode modes[] = { NOSYNC, RELAXED };
+	static const enum mode modes[] = { NOSYNC, PINNED, RELAXED };
 	const struct load l = { .threads = 1, .batch = 100, .append = append };
-	static struct series r[2];
-	struct subject s[2];
+	static struct series r[3];
+	struct subject s[3];
 
-	create(s, 2, modes);
-	run(s, r, 2, &l);
-	line(part, what, &r[1], NOSYNC, &r[0], target);
-	destroy(s, 2);
+	create(s, 3, modes);
+	run(s, r, 3, &l);
+	line(part, what, &r[2], NOSYNC, &r[0], target);
+	line(part, what, &r[2], PINNED, &r[1], 0.9);
+	if (!append)
+		report_size(part, &s[2], &s[1]);
+	destroy(s, 3);
 }
 
 void measure_batch(void)
