@@ -103,7 +103,7 @@ static void pages_are_written_apart(void **state)
 /* --- a transaction that is committed while write-out is started --- */
 
 static MDB_env *late_env;
-static _Atomic uint64_t late_ticket;
+static uint64_t late_ticket;
 
 static int commit_meanwhile(int fd, uint64_t off, uint64_t len, unsigned flags)
 {
@@ -137,30 +137,48 @@ static void what_is_committed_during_write_out_is_in_the_cut(void **state)
 	mdb_env_close(late_env);
 }
 
+static sem_t write_out_begun, write_out_allowed;
+static _Atomic bool held_up;
+
+static int hold_up_the_first(int fd, uint64_t off, uint64_t len, unsigned flags)
+{
+	if (!atomic_exchange(&held_up, true)) {
+		sem_post(&write_out_begun);
+		sem_wait(&write_out_allowed);
+	}
+	return pgw__sys_real.sync_file_range(fd, off, len, flags);
+}
+
 /* Nobody waits for the barrier of relaxed's own thread, and a late cut would only hold back more. */
 static void the_thread_cuts_at_once(void **state)
 {
-	struct pgw_env_stats before;
+	MDB_env *env = open_relaxed(*state, 4u << 20);
+	struct pgw_env_stats before = stats(env);
+	uint64_t ticket;
 
-	late_env = open_relaxed(*state, 4u << 20);
-	before = stats(late_env);
 	if (before.strategy != PGW_SYNC_WRITEOUT || !strcmp(before.fs, "tmpfs")) {
-		mdb_env_close(late_env);
+		mdb_env_close(env);
 		skip();
 	}
-	late_ticket = 0;
-	pgw__sys.sync_file_range = commit_meanwhile;
+	sem_init(&write_out_begun, 0, 0);
+	sem_init(&write_out_allowed, 0, 0);
+	atomic_store(&held_up, false);
+	pgw__sys.sync_file_range = hold_up_the_first;
 	/* Enough for one checkpoint, and not for a second. Two values of three are free again, so that
 	 * what is live is named. */
 	for (uint32_t i = 0; i < 48; i++)
-		put_large(late_env, i % 3 ? 500 : i);
-	while (stats(late_env).checkpoints == before.checkpoints || durable(late_env) == 0)
+		put_large(env, i % 3 ? 500 : i);
+	sem_wait(&write_out_begun);
+	ticket = put_large(env, 1000);
+	sem_post(&write_out_allowed);
+	while (stats(env).checkpoints == before.checkpoints || !durable(env))
 		usleep(1000);
-	assert_true(late_ticket > 1);
-	assert_true(durable(late_env) < late_ticket);
-	assert_int_equal(stats(late_env).checkpoints, before.checkpoints + 1);
-	mdb_env_close(late_env); /* ends the thread */
+	assert_true(durable(env) < ticket);
+	assert_int_equal(stats(env).checkpoints, before.checkpoints + 1);
+	mdb_env_close(env); /* ends the thread */
 	pgw__sys.sync_file_range = pgw__sys_real.sync_file_range;
+	sem_destroy(&write_out_begun);
+	sem_destroy(&write_out_allowed);
 }
 
 /* --- one call for all, or one for each --- */
