@@ -57,6 +57,12 @@ static int verify(struct chain_db *db, char **argv, const struct settings *s, st
 	return verify_and_print(db, o, err);
 }
 
+static int pool(struct chain_db *db, char **argv, const struct settings *s, struct out *o,
+    struct chain_error *err)
+{
+	return query_pool(db, o, err);
+}
+
 static int outputs(struct chain_db *db, char **argv, const struct settings *s, struct out *o,
     struct chain_error *err)
 {
@@ -80,6 +86,11 @@ int cmd_block(char **argv, const struct settings *s)
 int cmd_tx(char **argv, const struct settings *s)
 {
 	return read_store(tx, argv, argv[1], s);
+}
+
+int cmd_pool(char **argv, const struct settings *s)
+{
+	return read_store(pool, argv, argv[0], s);
 }
 
 int cmd_verify(char **argv, const struct settings *s)

@@ -63,6 +63,8 @@ int verify_and_print(struct chain_db *db, struct out *o, struct chain_error *err
 	out_u64(o, "transactions", v.txs);
 	out_u64(o, "outputs", v.outputs);
 	out_u64(o, "key_images", v.key_images);
+	out_u64(o, "pool_transactions", v.pool_txs);
+	out_u64(o, "alternative_blocks", v.alt_blocks);
 	out_close(o, '}');
 	return 0;
 }

@@ -38,6 +38,7 @@ int cmd_export(char **argv, const struct settings *s);
 int cmd_serve(char **argv, const struct settings *s);
 int cmd_synth(char **argv, const struct settings *s);
 int cmd_prune(char **argv, const struct settings *s);
+int cmd_pool(char **argv, const struct settings *s);
 int cmd_pop(char **argv, const struct settings *s);
 int cmd_verify(char **argv, const struct settings *s);
 

@@ -20,6 +20,7 @@ static const char usage[] =
     "       chain block HEIGHT|HASH DIR [--json]\n"
     "       chain tx HASH DIR [--json]\n"
     "       chain outputs DIR [--amount=N [--from=INDEX] [--count=N]] [--json]\n"
+    "       chain pool DIR [--json]\n"
     "       chain verify DIR [--json]\n"
     "       chain serve DIR SOCKET [--workers=N]\n"
     "       chain pop N DIR [--durability=MODE] [--verify] [--json]\n"
@@ -182,6 +183,7 @@ int main(int argc, char **argv)
 		{ "block", 2, cmd_block },
 		{ "tx", 2, cmd_tx },
 		{ "outputs", 1, cmd_outputs },
+		{ "pool", 1, cmd_pool },
 		{ "verify", 1, cmd_verify },
 		{ "pop", 2, cmd_pop },
 		{ "prune", 1, cmd_prune },

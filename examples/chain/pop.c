@@ -196,17 +196,13 @@ out:
 
 static int pop_key_images(struct pop *pop, const struct tx *tx, struct chain_error *err)
 {
-	struct cursor c;
+	struct key_images images;
+	const uint8_t *image;
 
-	if (tx->miner)
-		return 0;
-	cursor_init(&c, tx->inputs.p, tx->inputs.n, 0);
-	for (size_t i = 0; i < tx->n_inputs; i++) {
-		struct tx_input in;
-
-		tx_read_input(&c, &in);
-		if (delete_dup(pop, SPENT_KEYS, 0, in.key_image, HASH_SIZE,
-			"the key image of input", i, err))
+	key_images_begin(&images, tx);
+	while ((image = key_images_next(&images))) {
+		if (delete_dup(pop, SPENT_KEYS, 0, image, HASH_SIZE, "the key image of input",
+			images.i - 1, err))
 			return -1;
 		pop->sum->key_images++;
 	}

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "load.h"
+#include "pool.h"
 
 static void print_difficulty(struct out *o, uint64_t high, uint64_t low)
 {
@@ -152,16 +153,13 @@ int query_block(struct chain_db *db, const char *which, struct out *o, struct ch
 
 static void print_key_images(const struct tx *tx, struct out *o)
 {
-	struct cursor c;
+	struct key_images images;
+	const uint8_t *image;
 
 	out_open(o, "key_images", '[');
-	cursor_init(&c, tx->inputs.p, tx->inputs.n, 0);
-	for (size_t i = 0; i < tx->n_inputs && !tx->miner; i++) {
-		struct tx_input in;
-
-		tx_read_input(&c, &in);
-		out_hash(o, NULL, in.key_image);
-	}
+	key_images_begin(&images, tx);
+	while ((image = key_images_next(&images)))
+		out_hash(o, NULL, image);
 	out_close(o, ']');
 }
 
@@ -234,6 +232,60 @@ int query_tx(struct chain_db *db, const char *text, struct out *o, struct chain_
 		rc = chain_fail(err, CHAIN_REFUSED, "no transaction has the hash %s", text);
 	else if (rc > 0)
 		rc = print_tx(&r, &index, o, err);
+	reader_end(&r);
+	return rc;
+}
+
+static void print_pool_tx(void *ctx, const struct pool_tx *p)
+{
+	struct out *o = ctx;
+
+	out_open(o, NULL, '{');
+	out_hash(o, "hash", p->hash);
+	out_u64(o, "blob_size", p->bytes);
+	out_u64(o, "weight", p->meta.weight);
+	out_u64(o, "fee", p->meta.fee);
+	out_u64(o, "receive_time", p->meta.receive_time);
+	out_u64(o, "max_used_block_height", p->meta.max_used_height);
+	out_u64(o, "last_failed_height", p->meta.last_failed_height);
+	out_u64(o, "kept_by_block", p->meta.kept_by_block);
+	out_u64(o, "relayed", p->meta.relayed);
+	out_u64(o, "do_not_relay", p->meta.do_not_relay);
+	out_u64(o, "double_spend_seen", (p->meta.flags & POOL_DOUBLE_SPEND) != 0);
+	print_key_images(&p->tx, o);
+	out_close(o, '}');
+}
+
+static void print_alt_block(void *ctx, const struct alt_block *b)
+{
+	struct out *o = ctx;
+
+	out_open(o, NULL, '{');
+	out_hash(o, "hash", b->hash);
+	out_hash(o, "prev_hash", b->block.prev);
+	out_u64(o, "height", b->row.height);
+	out_u64(o, "block_weight", b->row.weight);
+	print_difficulty(o, b->row.difficulty_high, b->row.difficulty_low);
+	out_u64(o, "coins", b->row.coins);
+	out_u64(o, "num_txes", b->block.n_txs);
+	out_close(o, '}');
+}
+
+int query_pool(struct chain_db *db, struct out *o, struct chain_error *err)
+{
+	struct reader r;
+	uint64_t n;
+	int rc;
+
+	if (reader_begin(&r, db, err))
+		return -1;
+	out_open(o, "transactions", '[');
+	rc = pool_each_tx(&r, print_pool_tx, o, &n, err);
+	out_close(o, ']');
+	out_open(o, "alternative_blocks", '[');
+	if (!rc)
+		rc = pool_each_alt_block(&r, print_alt_block, o, &n, err);
+	out_close(o, ']');
 	reader_end(&r);
 	return rc;
 }

@@ -13,5 +13,7 @@ int query_info(struct chain_db *db, struct out *o, struct chain_error *err);
 int query_block(struct chain_db *db, const char *which, struct out *o, struct chain_error *err);
 /* text: the hash of a transaction. */
 int query_tx(struct chain_db *db, const char *text, struct out *o, struct chain_error *err);
+/* Transactions that wait, and blocks of other branches. */
+int query_pool(struct chain_db *db, struct out *o, struct chain_error *err);
 
 #endif

@@ -5,10 +5,12 @@
 #include "tables.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "engine.h"
 #include "prune.h"
@@ -18,6 +20,8 @@ _Static_assert(sizeof(struct row_block_height) == 40, "no padding");
 _Static_assert(sizeof(struct row_tx_index) == 56, "no padding");
 _Static_assert(sizeof(struct row_output_tx) == 48, "no padding");
 _Static_assert(sizeof(struct row_output) == 96, "no padding");
+_Static_assert(sizeof(struct row_pool_meta) == 192, "no padding");
+_Static_assert(sizeof(struct row_alt_block) == 40, "no padding");
 
 /* Room for Monero's other tables in a database that monerod wrote. */
 #define MAX_TABLES 40
@@ -214,6 +218,30 @@ static bool has_data_file(const char *dir)
 	return n > 0 && (size_t)n < sizeof(file) && stat(file, &st) == 0 && st.st_size > 0;
 }
 
+/* Also on the disk: a commit that is durable in a directory that is not would be lost with it. */
+static int make_directory(const char *path, struct chain_error *err)
+{
+	char parent[PATH_MAX];
+	int fd, rc;
+
+	if (mkdir(path, 0755))
+		return errno == EEXIST
+			   ? 0
+			   : chain_fail(err, CHAIN_SYSTEM, "%s: cannot make the directory: %s",
+				 path, strerror(errno));
+	if (snprintf(parent, sizeof(parent), "%s/..", path) >= (int)sizeof(parent))
+		return chain_fail(err, CHAIN_SYSTEM, "%s: the name is too long", path);
+	fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	rc = fd < 0 || fsync(fd) ? errno : 0;
+	if (fd >= 0)
+		close(fd);
+	/* Some file systems have no such thing. */
+	return rc && rc != EINVAL
+		   ? chain_fail(err, CHAIN_SYSTEM, "%s: cannot sync the directory it is in: %s",
+			 path, strerror(rc))
+		   : 0;
+}
+
 int chain_db_open(struct chain_db *db, const char *path, const struct chain_db_options *opt,
     struct chain_error *err)
 {
@@ -227,9 +255,8 @@ int chain_db_open(struct chain_db *db, const char *path, const struct chain_db_o
 	db->read_only = !opt->write;
 	db->durability = opt->durability;
 	db->prune_rule = (struct prune_rule){ PRUNE_STRIPE_BLOCKS, PRUNE_TIP_BLOCKS };
-	if (create && mkdir(path, 0755) && errno != EEXIST)
-		return chain_fail(
-		    err, CHAIN_SYSTEM, "%s: cannot make the directory: %s", path, strerror(errno));
+	if (create && make_directory(path, err))
+		return -1;
 	if (stat(path, &st))
 		return chain_fail(err, CHAIN_SYSTEM, "%s: %s", path, strerror(errno));
 	if (!S_ISDIR(st.st_mode))

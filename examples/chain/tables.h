@@ -31,8 +31,8 @@ enum chain_table {
 	/* A node's other tables: made with a new store, and not missed where they are not. */
 	TXS_PRUNABLE_TIP = CHAIN_TABLES, /* tx id: height; of a pruned chain's last blocks */
 	PROPERTIES,			 /* name with its final 0: value */
-	ALT_BLOCKS,			 /* hash: blocks of other branches */
-	TXPOOL_META,			 /* hash: what is known of a transaction in the pool */
+	ALT_BLOCKS,			 /* hash: struct row_alt_block, block of another branch */
+	TXPOOL_META,			 /* hash: struct row_pool_meta */
 	TXPOOL_BLOB,			 /* hash: that transaction */
 	TXS,				 /* empty since Monero splits transactions */
 	ALL_TABLES
@@ -72,6 +72,28 @@ struct row_output {
 	uint8_t commitment[HASH_SIZE]; /* only under amount 0 */
 };
 #define ROW_OUTPUT_PLAIN (sizeof(struct row_output) - HASH_SIZE)
+
+/* Of TXPOOL_META. Times in seconds since 1970, heights of the chain; weights in bytes. */
+struct row_pool_meta {
+	uint8_t max_used_block[HASH_SIZE]; /* newest block that its rings point into */
+	uint8_t last_failed_block[HASH_SIZE];
+	uint64_t weight, fee;
+	uint64_t max_used_height, last_failed_height;
+	uint64_t receive_time, relayed_time;
+	uint8_t kept_by_block; /* it was in a block once */
+	uint8_t relayed, do_not_relay;
+	uint8_t flags; /* POOL_* and others */
+	uint8_t unused[76];
+};
+#define POOL_DOUBLE_SPEND 0x01U
+#define POOL_PRUNED	  0x02U
+
+/* How a row of ALT_BLOCKS starts; the block follows, as in BLOCKS. */
+struct row_alt_block {
+	uint64_t height, weight;
+	uint64_t difficulty_low, difficulty_high; /* cumulative */
+	uint64_t coins;
+};
 
 /* How durable a commit is when it returns. */
 enum chain_durability {

@@ -295,3 +295,20 @@ uint64_t tx_weight(const struct tx *tx)
 	proof = TX_KEY_SIZE * (fixed + 2 * rounds);
 	return bytes + (half * tx->padded - proof) * 4 / 5;
 }
+
+void key_images_begin(struct key_images *k, const struct tx *tx)
+{
+	*k = (struct key_images){ .n = tx->miner ? 0 : tx->n_inputs };
+	cursor_init(&k->c, tx->inputs.p, tx->inputs.n, 0);
+}
+
+const uint8_t *key_images_next(struct key_images *k)
+{
+	struct tx_input in;
+
+	if (k->i == k->n)
+		return NULL;
+	tx_read_input(&k->c, &in);
+	k->i++;
+	return in.key_image;
+}

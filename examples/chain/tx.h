@@ -62,6 +62,15 @@ void tx_parse(struct cursor *c, bool miner, struct tx *tx);
 void tx_parse_pruned(struct cursor *c, bool miner, struct tx *tx);
 void tx_parse_prunable(struct cursor *c, struct tx *tx);
 
+/* The key images of a transaction, input by input; a miner's has none. After key_images_next() has
+ * returned one, i counts it. */
+struct key_images {
+	struct cursor c;
+	size_t i, n;
+};
+void key_images_begin(struct key_images *k, const struct tx *tx);
+const uint8_t *key_images_next(struct key_images *k); /* NULL: no more */
+
 /* One input or output, from a cursor over tx->inputs or tx->outputs. */
 void tx_read_input(struct cursor *c, struct tx_input *in);
 void tx_read_output(struct cursor *c, struct tx_output *out);

@@ -4,7 +4,8 @@
  *
  * Rows whose key or order only grows are appended (MDB_APPEND, MDB_APPENDDUP): LMDB then fills
  * pages, and refuses what would not be last. Rows that sort by hash go where they belong, and
- * MDB_NODUPDATA turns a second one into an error.
+ * MDB_NODUPDATA turns a second one into an error. Only a row of HF_VERSIONS may be there already:
+ * monerod leaves them when it takes blocks off.
  */
 #include "writer.h"
 
@@ -13,6 +14,7 @@
 #include <string.h>
 
 #include "commitment.h"
+#include "pool.h"
 #include "prune.h"
 
 static int put(struct writer *w, enum chain_table t, uint64_t key, const void *row, size_t n,
@@ -76,6 +78,23 @@ static int load_window(struct writer *w, struct chain_error *err)
 	return load_infos(w, from, err);
 }
 
+/* Whether anything waits outside the chain that could come into it. */
+static int look_at_pool(struct writer *w, struct chain_error *err)
+{
+	static const enum chain_table tables[] = { TXPOOL_META, ALT_BLOCKS };
+	uint64_t n, all = 0;
+
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+		if (!w->db->present[tables[i]])
+			continue;
+		if (chain_rows(w->txn, w->db, tables[i], &n, err))
+			return -1;
+		all += n;
+	}
+	w->pool = all > 0;
+	return 0;
+}
+
 static int load_counts(struct writer *w, struct chain_error *err)
 {
 	uint64_t infos;
@@ -106,7 +125,7 @@ int writer_begin(struct writer *w, struct chain_error *err)
 			return chain_fail_db(err, rc, "cursor");
 		}
 	}
-	if (load_counts(w, err) || load_window(w, err) ||
+	if (load_counts(w, err) || load_window(w, err) || look_at_pool(w, err) ||
 	    prune_read_seed(w->txn, w->db, &w->pruning_seed, err)) {
 		mdb_txn_abort(w->txn);
 		return -1;
@@ -190,18 +209,13 @@ static int append_outputs(
 static int append_key_images(
     struct writer *w, const struct tx *tx, uint64_t offset, struct chain_error *err)
 {
-	struct cursor c;
+	struct key_images images;
+	const uint8_t *image;
 
-	if (tx->miner)
-		return 0;
-	cursor_init(&c, tx->inputs.p, tx->inputs.n, 0);
-	for (size_t i = 0; i < tx->n_inputs; i++) {
-		struct tx_input in;
-
-		tx_read_input(&c, &in);
-		if (put_unique(w, SPENT_KEYS, in.key_image, HASH_SIZE, in.key_image, offset, err))
+	key_images_begin(&images, tx);
+	while ((image = key_images_next(&images)))
+		if (put_unique(w, SPENT_KEYS, image, HASH_SIZE, image, offset, err))
 			return -1;
-	}
 	return 0;
 }
 
@@ -234,7 +248,8 @@ static int append_tx(struct writer *w, const struct tx *tx, const uint8_t *hash,
 	if (tx->version == 2 &&
 	    put(w, TXS_PRUNABLE_HASH, w->at.tx_id, prunable_hash, HASH_SIZE, MDB_APPEND, err))
 		return -1;
-	if (append_key_images(w, tx, offset, err) || append_outputs(w, tx, hash, err))
+	if (append_key_images(w, tx, offset, err) || append_outputs(w, tx, hash, err) ||
+	    (w->pool && pool_drop_tx(w->txn, w->db, hash, err)))
 		return -1;
 	w->at.tx_id++;
 	return 0;
@@ -262,7 +277,8 @@ static int append_block(struct writer *w, const struct package *p, struct chain_
 	if (put(w, BLOCKS, height, b->blob.p, b->blob.n, MDB_APPEND, err) ||
 	    put(w, BLOCK_INFO, 0, &info, sizeof(info), MDB_APPENDDUP, err) ||
 	    put_unique(w, BLOCK_HEIGHTS, &by_hash, sizeof(by_hash), p->hash, p->offset, err) ||
-	    put(w, HF_VERSIONS, height, &fork, sizeof(fork), MDB_APPEND, err))
+	    put(w, HF_VERSIONS, height, &fork, sizeof(fork), 0, err) ||
+	    (w->pool && pool_drop_block(w->txn, w->db, p->hash, err)))
 		return -1;
 	weight_window_push(w->window, info.long_term_weight);
 	w->at.height++;

@@ -22,6 +22,7 @@ struct writer {
 	MDB_cursor *cur[CHAIN_TABLES];
 	struct writer_counts at;
 	uint32_t pruning_seed;	      /* see prune.h */
+	bool pool;		      /* there are rows to be taken out of: pool.h */
 	struct weight_window *window; /* kept from one transaction to the next */
 	uint64_t *indices;	      /* of one transaction's outputs */
 	size_t indices_cap;

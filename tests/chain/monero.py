@@ -3,7 +3,7 @@
 #
 # monero.py CHAIN DATA: Debian's own programs as the judge. monero-blockchain-import takes what the
 # command has exported; monerod starts on a directory that the command has written, agrees about the
-# chain, and mines on; what it leaves is read again. Loopback only.
+# chain, and mines on; what it leaves is read again, also its pool and its branches. Loopback only.
 import json
 import os
 import shutil
@@ -20,6 +20,8 @@ c_raw = os.path.join(data, "c.raw")
 ADDRESS = ("42ey1afDFnn4886T7196doS9GPMzexD9gXpsZJDwVjeRVdFCSoHnv7KPbBeGpzJBzHRCAs9UxqeoyFQMYbqSWYT"
            "fJJQAWDm")
 MINED = 3
+POPPED = 41  # with all transactions of c.raw
+BRANCH = 2
 NETWORK = ["--regtest", "--keep-fakechain", "--offline", "--fixed-difficulty", "1"]
 failures = []
 
@@ -139,6 +141,60 @@ def their_node(tmp, facts):
         same(run("export", db, "-") == f.read(), True, "what is left is the chain of c.raw")
 
 
+def same_pool(node, db):
+    """What waits, as monerod says it while it runs, and as its tables say it afterwards."""
+    theirs = {t["id_hash"]: t for t in node.post("get_transaction_pool", {})["transactions"]}
+    branches = node.call("get_alternate_chains")["chains"]
+    node.post("stop_daemon", {})
+    node.process.wait(120)
+    pool = ask("pool", db)
+    same(sorted(t["hash"] for t in pool["transactions"]), sorted(theirs), "transactions in the pool")
+    for t in pool["transactions"]:
+        for field in ("blob_size", "weight", "fee", "receive_time", "max_used_block_height", "last_failed_height",
+                      "kept_by_block", "do_not_relay", "double_spend_seen"):
+            same(t[field], int(theirs[t["hash"]][field]), f"pool, {t['hash']}: {field}")
+    same(sorted(b["hash"] for b in pool["alternative_blocks"]),
+         sorted(h for c in branches for h in c["block_hashes"]), "blocks of branches")
+    top = {b["hash"]: b for b in pool["alternative_blocks"]}
+    for c in branches:
+        same(top[c["block_hash"]]["height"], c["height"], "a branch's height")
+        same(top[c["block_hash"]]["cumulative_difficulty"], c["difficulty"], "a branch's difficulty")
+    return len(theirs), len(pool["alternative_blocks"])
+
+
+def their_pool(tmp, facts):
+    """Blocks that monerod takes off leave their transactions in its pool; others go on from below its top."""
+    directory = os.path.join(tmp, "pool")
+    db = os.path.join(directory, "fake", "lmdb")
+    os.makedirs(os.path.dirname(db))
+    run("import", c_raw, db)
+    node = Monerod(tmp, directory)
+    try:
+        node.wait()
+        low = node.post("pop_blocks", {"nblocks": POPPED})["height"]
+        node.call("generateblocks", amount_of_blocks=MINED, wallet_address=ADDRESS)
+        below = node.call("get_block_header_by_height", height=low - 1)["block_header"]["hash"]
+        node.call("generateblocks", amount_of_blocks=BRANCH, wallet_address=ADDRESS, prev_block=below,
+                  starting_nonce=1)
+        waiting, others = same_pool(node, db)
+    finally:
+        node.stop()
+    same((waiting > 0, others), (True, BRANCH), "there is something in the pool, and a branch")
+    found = ask("verify", db)["verified"]
+    same((found["blocks"], found["pool_transactions"], found["alternative_blocks"]), (low + MINED, waiting, others),
+         "what verifies beside the chain")
+    raw, copy = os.path.join(tmp, "pool.raw"), os.path.join(tmp, "copy")
+    run("export", db, raw)
+    run("import", raw, copy)
+    same(ask("info", copy)["top_hash"], ask("info", db)["top_hash"], "the chain, exported and imported")
+    # Back, and on as it was: the transactions come into the chain again.
+    found = ask("pop", str(MINED), db, "--verify")["verified"]
+    same((found["blocks"], found["pool_transactions"]), (low, waiting), "after pop")
+    found = ask("import", c_raw, db, "--verify")["verified"]
+    same((found["blocks"], found["alternative_blocks"]), (facts["height"], others), "after another import")
+    same(found["pool_transactions"], 0, "transactions in the pool that are all in the chain again")
+
+
 def main():
     for program in ("monerod", "monero-blockchain-import"):
         if not shutil.which(program):
@@ -149,6 +205,7 @@ def main():
     with tempfile.TemporaryDirectory() as tmp:
         their_import(tmp, facts)
         their_node(tmp, facts)
+        their_pool(tmp, facts)
     for failure in failures:
         print(failure, file=sys.stderr)
     return 1 if failures else 0

@@ -174,6 +174,8 @@ static void rows_too_many(void **state)
 		uint64_t key = 0;
 		size_t row = 0;
 
+		if (t == HF_VERSIONS) /* monerod leaves such rows: tests/chain/pool.c */
+			continue;
 		while (row_at(t, row, &key, &last))
 			row++;
 		if (!last.p) {
@@ -188,7 +190,6 @@ static void rows_too_many(void **state)
 		case TXS_PRUNABLE:
 		case TXS_PRUNABLE_HASH:
 		case TX_OUTPUTS:
-		case HF_VERSIONS:
 			key += 7;
 			break;
 		default:
