@@ -27,9 +27,13 @@ static int cannot_read(uint64_t off, struct chain_error *err)
 	    err, CHAIN_SYSTEM, "offset %" PRIu64 ": cannot read: %s", off, strerror(errno));
 }
 
-/* Moves the window to off and fills it. Short only where the file ends. */
+/* Moves the window to off and fills it. Short only where the file ends. What it leaves behind is hardly
+ * ever read again; in the page cache it would push out pages of the store, which are. */
 static int fill(struct bootstrap *b, uint64_t off, struct chain_error *err)
 {
+	if (off > b->window_off)
+		(void)posix_fadvise(
+		    b->fd, (off_t)b->window_off, (off_t)(off - b->window_off), POSIX_FADV_DONTNEED);
 	b->window_off = off;
 	b->window_len = 0;
 	while (b->window_len < b->window_cap) {

@@ -56,6 +56,12 @@ int engine_sync(struct chain_db *db, struct chain_error *err)
 }
 
 #ifdef CHAIN_ON_PAGEWISE
+/* A commit of several times the store's bound waits until it is durable, and then the disk rests
+ * while the next batch is hashed. With a bound that a batch stays below, one batch is written out
+ * while the next one is made; what is at risk is bounded by the time, and by two batches. The number
+ * is about that of Monero's own default, a sync every 250,000,000 bytes. */
+#define CHECKPOINT_BYTES (UINT64_C(256) << 20)
+
 int engine_attach(struct chain_db *db, struct chain_error *err)
 {
 	struct pgw_env_options o;
@@ -65,6 +71,7 @@ int engine_attach(struct chain_db *db, struct chain_error *err)
 		return 0;
 	pgw_env_options_init(&o);
 	o.durability = PGW_DURABILITY_GROUP;
+	o.checkpoint_bytes = CHECKPOINT_BYTES;
 	rc = pgw_env_attach(db->env, &o);
 	if (rc == PGW_BUSY)
 		return chain_fail(err, CHAIN_REFUSED,

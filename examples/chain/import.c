@@ -45,9 +45,13 @@ static bool go_on(struct import *im)
 {
 	struct import_result *r = im->result;
 
-	r->elapsed_ns = now_ns() - im->start_ns;
+	const uint64_t now = now_ns();
+
+	r->elapsed_ns = now - im->start_ns;
 	r->file_offset = im->file->offset;
 	r->file_size = im->file->size;
+	/* Also between commits: what the last one left at risk gets older meanwhile. */
+	horizon_durable(&im->horizon, engine_durable_txnid(im->db), now, &r->loss);
 	if (!im->opt->progress || im->opt->progress(im->opt->ctx, r))
 		return true;
 	r->interrupted = true;
