@@ -22,7 +22,8 @@ How it is done and judged: `tests/powercut/README.md`. Printed from one file of 
 
 *Judged* are databases, or files of pages, in images of the disk after a cut; *violations* are those
 in which something acknowledged was missing or wrong. *Restored* counts databases that recovery
-brought back from a record. Controls leave a barrier out, and must lose data: else the frame
+brought back from a record. A chain is judged by whether `chain verify` accepts it and `chain import` completes it; that
+needs a run of its own (`--chain`, added to the same file of results with `--json`). Controls leave a barrier out, and must lose data: else the frame
 would not notice.
 """
 
@@ -87,9 +88,12 @@ def markdown(path):
     parts = (
         ("pgw_sync: violations", [r for r in sound if r["kind"] == "pages"], "asked"),
         ("The store: violations", [r for r in sound if r["kind"] == "store"], "mode"),
+        ("A chain that is imported: violations", [r for r in sound if r["kind"] == "chain"], "mode"),
         ("Controls: violations, which there must be", [r for r in rows if r["control"]], "left out"),
     )
     for title, part, how in parts:
+        if not part:
+            continue
         out += [f"## {title}", ""]
         out += lines(
             part,
