@@ -4,6 +4,7 @@
 # monero.py CHAIN DATA: Debian's own programs as the judge. monero-blockchain-import takes what the
 # command has exported; monerod starts on a directory that the command has written, agrees about the
 # chain, and mines on; what it leaves is read again, also its pool and its branches. Loopback only.
+import http.client
 import json
 import os
 import shutil
@@ -12,7 +13,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 
 chain, data = sys.argv[1:]
 c_raw = os.path.join(data, "c.raw")
@@ -80,10 +80,13 @@ class Monerod:
             stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.out)
 
     def post(self, path, body):
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/{path}", json.dumps(body).encode(),
-                                         {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=120) as answer:
-            return json.load(answer)
+        # Not urllib, which asks monerod to close the connection: it does so before a long answer is out.
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+        try:
+            connection.request("POST", f"/{path}", json.dumps(body), {"Content-Type": "application/json"})
+            return json.load(connection.getresponse())
+        finally:
+            connection.close()
 
     def call(self, method, **params):
         got = self.post("json_rpc", {"jsonrpc": "2.0", "id": "0", "method": method, "params": params})
