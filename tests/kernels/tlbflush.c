@@ -31,6 +31,8 @@
 
 #include <pagewise/advise.h>
 
+#include "../spin.h"
+
 enum { SKIP = 77, MAX_BATCH = 1024, PIDFD_SELF_VALUE = -10000, NR_PROCESS_MADVISE_VALUE = 440 };
 
 /* In the tracepoint's reason: 0 is a task switch, which nobody asked for; 4 is a flush sent to
@@ -110,7 +112,7 @@ static void *busy(void *arg)
 
 	atomic_store(&state, pinned ? 3 : 1);
 	while (atomic_load_explicit(&state, memory_order_relaxed) == 1)
-		;
+		spin();
 	return NULL;
 }
 

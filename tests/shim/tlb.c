@@ -14,6 +14,7 @@
 
 #include <pagewise/advise.h>
 
+#include "../spin.h"
 #include "tlbcount.h"
 
 #define RANGES	    8192
@@ -38,7 +39,7 @@ static int fail(const char *what, uint64_t n)
 static void *run(void *arg)
 {
 	while (!atomic_load_explicit(&stop, memory_order_relaxed))
-		;
+		spin();
 	return NULL;
 }
 
