@@ -19,6 +19,10 @@ sys.path.insert(0, str(SOURCE / "tests" / "kernels"))
 import packages  # noqa: E402
 
 
+class BuildError(Exception):
+    """pagewise does not build; the text is what the compiler or meson said."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Architecture:
     name: str  # Debian's
@@ -48,17 +52,22 @@ LIBRARIES = [
 WHOLE_LIBRARIES = [*LIBRARIES, "libjemalloc2", "libjemalloc-dev", "libbsd-dev", "liburcu8", "liburcu-dev"]
 
 
-def sysroot(arch, whole=False):
-    """The folder with the libraries of an architecture."""
+def unpacked(arch, names, part=""):
+    """The folder with packages of an architecture, of this machine's release, fetched once."""
     codename = packages.os_release().get("VERSION_CODENAME", "")
-    target = packages.cache_dir() / "cross" / f"{arch.name}-{codename}{'-whole' if whole else ''}"
+    target = packages.cache_dir() / "cross" / "-".join(filter(None, (arch.name, codename, part)))
     with packages.cache_lock():
         if not target.exists():
             target.parent.mkdir(exist_ok=True)
             fetcher = packages.Packages(arch.name, [codename], [])
             fetcher.refresh()
-            fetcher.unpack(WHOLE_LIBRARIES if whole else LIBRARIES, target)
+            fetcher.unpack(names, target)
     return target
+
+
+def sysroot(arch, whole=False):
+    """The folder with the libraries of an architecture."""
+    return unpacked(arch, WHOLE_LIBRARIES, "whole") if whole else unpacked(arch, LIBRARIES)
 
 
 def pkgconfig_files(root, lib, where):
@@ -113,7 +122,7 @@ def run(command, **kw):
 
 
 def build(work, whole=False):
-    """Configure and build by work/cross.ini. The build folder. Raises RuntimeError with what was wrong."""
+    """Configure and build by work/cross.ini. The build folder. Raises BuildError."""
     tree = work / "build"
     command = ["meson", "setup", tree, SOURCE, "--cross-file", work / "cross.ini"]
     if not whole:
@@ -122,5 +131,5 @@ def build(work, whole=False):
         r = run(c)
         if r.returncode:
             lines = [x for x in (r.stdout + r.stderr).splitlines() if "error" in x.lower()][:5]
-            raise RuntimeError("\n".join(lines) or r.stdout[-1000:])
+            raise BuildError("\n".join(lines) or r.stdout[-1000:])
     return tree

@@ -32,6 +32,7 @@ import time
 
 # A caller imports this module alone: what it needs of the others is named here.
 from initramfs import FS_MODULES, VIRTIO_DISK, Initramfs, Modules  # noqa: F401
+from machines import NATIVE, machine_of  # noqa: F401
 from packages import Kernel, Unavailable, cache_dir, kernel, need, version_key  # noqa: F401
 
 
@@ -75,8 +76,8 @@ class Outcome:
     died_booting: str = ""  # console of a try before this one, that died before its first task
 
 
-def qemu():
-    return need("qemu-system-x86_64", "qemu-system-x86")
+def qemu(machine=NATIVE):
+    return need(machine.qemu, machine.package)
 
 
 def kvm_note():
@@ -85,8 +86,8 @@ def kvm_note():
     return cache_dir() / f"no-kvm-{boot}"
 
 
-def kvm_usable():
-    return os.access("/dev/kvm", os.R_OK | os.W_OK) and not kvm_note().exists()
+def kvm_usable(machine=NATIVE):
+    return machine.native and os.access("/dev/kvm", os.R_OK | os.W_OK) and not kvm_note().exists()
 
 
 # Two nanoseconds of the guest's clock for each of its instructions, none for waiting.
@@ -94,14 +95,14 @@ COUNTED = ["-accel", "tcg", "-icount", "shift=1,sleep=off"]
 
 
 def qemu_command(accel, kern, initrd, logs, *, memory, cpus, append, extra, counted):
-    cpu = "host" if accel == "kvm" else "max"
+    machine = kern.machine
+    cpu = "host" if accel == "kvm" else machine.cpu
     emulated = COUNTED if counted else ["-accel", "tcg,thread=multi"]
     return [
-        qemu(), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+        qemu(machine), *machine.board, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
         *(["-accel", "kvm"] if accel == "kvm" else emulated), "-cpu", cpu, "-smp", str(cpus), "-m", str(memory),
-        "-serial", f"file:{logs}/console", "-serial", f"file:{logs}/results",
-        "-kernel", str(kern.image), "-initrd", str(initrd),
-        "-append", f"console=ttyS0 panic=-1 quiet loglevel=4 mitigations=off {append}".rstrip(),
+        *machine.port_arguments(logs), "-kernel", str(kern.image), "-initrd", str(initrd),
+        "-append", f"console={machine.console} panic=-1 quiet loglevel=4 mitigations=off {append}".rstrip(),
         *extra,
     ]  # fmt: skip
 
@@ -194,7 +195,7 @@ def run(kern, root, tasks, *, seconds=600, memory=1024, cpus=2, append="", qemu_
     Raises Unavailable only for what the machine lacks; what goes wrong in the guest is in
     Outcome.error.
     """
-    qemu()
+    qemu(kern.machine)
     root = root.copy()
     lines = [f"insmod /modules/{m}.ko || echo 'cannot load {m}' >/dev/console" for m in root.modules]
     for n, t in enumerate(tasks):
@@ -205,7 +206,7 @@ def run(kern, root, tasks, *, seconds=600, memory=1024, cpus=2, append="", qemu_
     with tempfile.TemporaryDirectory(prefix="pagewise-guest-") as tmp:
         tmp = pathlib.Path(tmp)
         root.write(tmp / "initrd")
-        for accel in (["kvm"] if kvm_usable() else []) + ["tcg"]:
+        for accel in (["kvm"] if kvm_usable(kern.machine) else []) + ["tcg"]:
             logs = pathlib.Path(keep) if keep else tmp / accel
             logs.mkdir(parents=True, exist_ok=True)
             command = qemu_command(

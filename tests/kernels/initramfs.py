@@ -10,6 +10,7 @@ import re
 import stat
 import subprocess
 
+from machines import NATIVE
 from packages import Unavailable, need
 
 
@@ -87,7 +88,6 @@ VIRTIO_DISK = ["virtio_pci", "virtio_blk"]
 # --- the initramfs --------------------------------------------------------------------------------
 
 INIT = """#!/bin/busybox sh
-# Results go to the second serial port, where the kernel prints nothing.
 /bin/busybox --install -s /bin
 mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t devtmpfs dev /dev
 mkdir -p /dev/shm /dev/pts /tmp /run /mnt /scratch
@@ -96,8 +96,8 @@ mount -t tmpfs tmpfs /run; mount -t tmpfs tmpfs /scratch # not /tmp: programs ma
 mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null
 chmod 1777 /tmp /dev/shm /scratch
 ip link set lo up 2>/dev/null
-stty -F /dev/ttyS1 raw -echo
-exec 3>/dev/ttyS1
+stty -F /dev/RESULTS raw -echo
+exec 3>/dev/RESULTS
 echo "@boot $(uname -r)" >&3
 task() { # NAME SECONDS UID SCRIPT
 	echo "@start $1" >&3
@@ -117,7 +117,7 @@ task() { # NAME SECONDS UID SCRIPT
 . /pagewise-tasks
 echo "@done" >&3
 # Let the port drain: what is in its queue is lost at a reboot.
-stty -F /dev/ttyS1 2>/dev/null >/dev/null
+stty -F /dev/RESULTS 2>/dev/null >/dev/null
 sync
 exec 3>&-
 reboot -f
@@ -125,19 +125,22 @@ reboot -f
 
 
 class Initramfs:
-    """A root file system in memory: a table of path -> (mode, contents), written as a newc archive."""
+    """A root file system in memory: a table of path -> (mode, contents), written as a newc archive.
 
-    def __init__(self):
+    For another machine than this one: its busybox, and the folders that its libraries are in."""
+
+    def __init__(self, machine=NATIVE, busybox=None, libraries=()):
+        self.libraries = libraries
         self.entries = {}
         self.modules = []  # names, in the order of loading
         for d in ("bin", "dev", "etc", "proc", "root", "run", "sys", "tmp", "usr", "usr/lib", "usr/lib64", "mnt"):
             self.entries[d] = (stat.S_IFDIR | 0o755, b"")
         for d in ("lib", "lib64"):
             self.entries[d] = (stat.S_IFLNK | 0o777, f"usr/{d}".encode())
-        self.add_file(need("busybox", "busybox-static"), "/bin/busybox")
+        self.add_file(busybox or need("busybox", "busybox-static"), "/bin/busybox")
         self.add_text("/etc/passwd", "root:x:0:0::/root:/bin/sh\nuser:x:1000:1000::/tmp:/bin/sh\n")
         self.add_text("/etc/group", "root:x:0:\nuser:x:1000:\n")
-        self.add_text("/init", INIT, 0o755)
+        self.add_text("/init", INIT.replace("RESULTS", machine.results), 0o755)
 
     def _put(self, dest, mode, data):
         dest = os.path.normpath(str(dest)).lstrip("/")
@@ -172,9 +175,12 @@ class Initramfs:
 
     def add_program(self, src, dest=None):
         """A program or library and the shared libraries that ldd(1) names for it. What it dlopens
-        must be added by hand. Libraries keep their paths."""
+        must be added by hand. Libraries keep their paths, but for those of another machine."""
         src = os.path.abspath(src)
         self.add_file(src, dest)
+        if self.libraries:
+            self._add_needed(src)
+            return
         r = subprocess.run([need("ldd", "libc-bin"), src], capture_output=True, text=True, check=False)
         for line in r.stdout.splitlines():
             m = re.match(r"\s*(?:(\S+) => )?(/\S+|not found)", line)
@@ -182,6 +188,17 @@ class Initramfs:
                 raise Unavailable(f"{src} needs {m[1]}, which is not installed")
             if m:
                 self.add_file(m[2])
+
+    def _add_needed(self, src):
+        """What another machine's program or library asks for by name, in /usr/lib. What is not in the
+        folders has a path of its own, beside the program that needs it."""
+        r = subprocess.run([need("readelf", "binutils"), "-dl", src], capture_output=True, text=True, check=True)
+        names = re.findall(r"\(NEEDED\).*\[(.*)\]", r.stdout)
+        names += map(os.path.basename, re.findall(r"program interpreter: (.*)\]", r.stdout))
+        for name in names:
+            path = next((f"{d}/{name}" for d in self.libraries if os.path.exists(f"{d}/{name}")), None)
+            if path and f"usr/lib/{name}" not in self.entries:
+                self.add_program(path, f"/usr/lib/{name}")
 
     def add_modules(self, kern, names):
         """Modules to load at boot, before any task, with those they need."""
@@ -194,6 +211,7 @@ class Initramfs:
         """An independent copy: what is common to several kernels is gathered once."""
         other = Initramfs.__new__(Initramfs)
         other.entries, other.modules = dict(self.entries), list(self.modules)
+        other.libraries = self.libraries
         return other
 
     def write(self, path):

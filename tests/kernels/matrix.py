@@ -8,22 +8,32 @@ import pathlib
 import re
 import shlex
 import subprocess
+import sys
 
 import guest
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent / "cross"))
+
+import crossbuild  # noqa: E402
+
 FILE_SYSTEMS = ["ext4", "ext4-1k", "ext4-16k", "xfs", "xfs-1k", "xfs-16k", "btrfs", "tmpfs", "overlay", "fuse"]
+# With pages of 16 KiB ext4 and xfs have blocks that are smaller than a page as they are.
+LARGE_PAGE_FILE_SYSTEMS = ["ext4", "ext4-1k", "xfs", "tmpfs", "overlay"]
 STRATEGIES = ["auto", "span", "writeout", "fdatasync", "per-range"]
 TEST_SUITES = {"shim", "alloc", "store"}
 SHORT_TEST_SUITES = {"shim"}
 # Their kernel is a simulated one, so that the guest's changes nothing; emulated, they take minutes.
 SIMULATED = {
     "shim/advise", "shim/probe", "shim/range", "shim/stats", "shim/sync",
-    "alloc/faults", "alloc/threads", "store/test_crash", "store/test_faults",
+    "alloc/faults", "alloc/hide", "alloc/lazy", "alloc/options", "alloc/pool", "alloc/pressure", "alloc/shortage",
+    "alloc/space", "alloc/threads", "store/test_crash", "store/test_faults",
 }  # fmt: skip
-# Many threads or processes at once, which an emulated guest takes minutes for: run where KVM works.
+# Many threads, processes or descriptors, or much memory, which an emulated guest takes long for: run
+# where KVM works.
 SLOW_EMULATED = re.compile(
-    r"alloc/(stress-.*|survive-(fork-threads|fork-deep|vfork-exec|many-short-threads|exit-while-purging|signals))"
+    r"alloc/(stress-.*|growth-.*|limits-.*|descriptors-numbers|idle-(blocks|lazily|muzzy)"
+    r"|survive-(fork-.*|raw-fork|vfork-exec|many-short-threads|no-threads|main-.*|exit-.*|signals|address-limit))"
     r"|store/test_threads"
 )
 # Libraries that programs load when they need them, so that ldd does not name them.
@@ -60,7 +70,7 @@ def is_elf(path):
         return f.read(4) == b"\x7fELF"
 
 
-def unit_tests(build, wanted):
+def unit_tests(build, wanted, machine):
     """(tests, left out): the build's test programs that need nothing but a kernel.
 
     Scripts are left out, since the guest has no interpreters, and what is listed above. [{name, argv, env, seconds}]"""
@@ -68,7 +78,7 @@ def unit_tests(build, wanted):
         [guest.need("meson", "meson"), "introspect", "--tests", build], check=True, capture_output=True, text=True
     ).stdout
     tests, left_out = [], []
-    emulated = not guest.kvm_usable()
+    emulated = not guest.kvm_usable(machine)
     for t in json.loads(text):
         suites = {s.split(":")[-1] for s in t["suite"]}
         if not suites & wanted:
@@ -76,7 +86,8 @@ def unit_tests(build, wanted):
         name = f"{sorted(suites & wanted)[0]}/{t['name']}"
         # Paths of the build are relative to it, the guest's tests run elsewhere.
         argv = [str(build / a) if (build / a).is_file() else a for a in t["cmd"]]
-        unfit = name in SIMULATED or (emulated and SLOW_EMULATED.fullmatch(name))
+        # Where pages are of another size, a simulated kernel is one that nothing else shows.
+        unfit = (name in SIMULATED and machine.native) or (emulated and SLOW_EMULATED.fullmatch(name))
         if unfit or not argv[0].startswith(f"{build}/") or not is_elf(argv[0]):
             left_out.append(name)
             continue
@@ -85,19 +96,69 @@ def unit_tests(build, wanted):
     return tests, left_out
 
 
-def library(name):
-    """Where the loader finds a library, or None."""
-    text = subprocess.run([guest.need("ldconfig", "libc-bin"), "-p"], capture_output=True, text=True, check=True).stdout
-    m = re.search(rf"^\s*{re.escape(name)} \(.*x86-64.*\) => (\S+)", text, re.M)
-    return m[1] if m else None
+class Host:
+    """What guests of this machine's own kind are made of: what is built and installed here."""
+
+    machine = guest.NATIVE
+
+    def __init__(self, build):
+        self.build = build
+
+    def initramfs(self):
+        return guest.Initramfs()
+
+    def library(self, name):
+        """Where the loader finds a library, or None."""
+        command = [guest.need("ldconfig", "libc-bin"), "-p"]
+        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        m = re.search(rf"^\s*{re.escape(name)} \(.*x86-64.*\) => (\S+)", text, re.M)
+        return m[1] if m else None
+
+    def tool(self, name, package):
+        return guest.need(name, package)
+
+
+class Foreign:
+    """What guests of another machine are made of: a cross build, Debian's packages unpacked. Raises
+    crossbuild.BuildError beside Unavailable."""
+
+    PACKAGES = [
+        "busybox-static", "e2fsprogs", "libext2fs2", "libcom-err2", "libss2", "libblkid1", "libuuid1",
+        "xfsprogs", "libinih1",
+    ]  # fmt: skip
+
+    def __init__(self, machine, build):
+        self.machine = machine
+        arch = crossbuild.ARCHITECTURES[machine.architecture]
+        root = crossbuild.sysroot(arch, whole=True)
+        self.tools = crossbuild.unpacked(arch, self.PACKAGES, "guest")
+        self.folders = [root / "usr/lib" / arch.triplet, pathlib.Path("/usr") / arch.triplet / "lib"]
+        self.folders += [self.tools / d / arch.triplet for d in ("usr/lib", "lib")]
+        work = build / f"cross-{arch.name}"
+        work.mkdir(exist_ok=True)
+        crossbuild.cross_file(arch, root, work, whole=True)
+        self.build = crossbuild.build(work, whole=True)
+
+    def initramfs(self):
+        return guest.Initramfs(self.machine, self.tools / "bin/busybox", self.folders)
+
+    def library(self, name):
+        return next((f / name for f in self.folders if (f / name).exists()), None)
+
+    def tool(self, name, package):
+        path = next((self.tools / d / name for d in ("sbin", "usr/sbin") if (self.tools / d / name).exists()), None)
+        if not path:
+            raise guest.Unavailable(f"{package} is not among the packages of {self.machine.architecture}")
+        return path
 
 
 class Programs:
-    """All that goes into every guest, gathered once."""
+    """All that goes into every guest of a machine, gathered once."""
 
-    def __init__(self, build, short):
-        self.build, self.short = build, short
-        self.root = guest.Initramfs()
+    def __init__(self, source, short):
+        self.machine, self.short = source.machine, short
+        build = source.build
+        self.root = source.initramfs()
         for name, path in {
             "features": "tests/kernels/features",
             "tlbflush": "tests/kernels/tlbflush",
@@ -117,12 +178,12 @@ class Programs:
             ("fuse2fs", "fuse2fs"),
         ):
             try:
-                self.root.add_program(os.path.realpath(guest.need(program, package)), f"/usr/sbin/{program}")
+                self.root.add_program(os.path.realpath(source.tool(program, package)), f"/usr/sbin/{program}")
             except guest.Unavailable:
                 continue  # fs.sh tells that it is missing
         if os.path.exists("/etc/mke2fs.conf"):
             self.root.add_file("/etc/mke2fs.conf")
-        self.tests, self.left_out = unit_tests(build, SHORT_TEST_SUITES if short else TEST_SUITES)
+        self.tests, self.left_out = unit_tests(build, SHORT_TEST_SUITES if short else TEST_SUITES, source.machine)
         for t in self.tests:
             for arg in t["argv"]:
                 if os.path.isfile(arg):
@@ -130,8 +191,10 @@ class Programs:
         for lib in [*build.glob("*/libpagewise*.so*"), *build.glob("store/compat/*.so*")]:
             if lib.is_file():
                 self.root.add_program(lib)
-        for path in filter(None, map(library, DLOPENED)):
-            self.root.add_program(path)
+        for name in DLOPENED:
+            path = source.library(name)
+            if path:
+                self.root.add_program(path, None if self.machine.native else f"/usr/lib/{name}")
 
     def tasks(self, file_systems):
         task = guest.Task
@@ -140,10 +203,11 @@ class Programs:
             task("features-user", ["features"], uid=1000),
             task("probe-root", ["pagewise", "probe", "--json", "/scratch"]),
             task("probe-user", ["pagewise", "probe", "--json", "/scratch"], uid=1000),
-            task("tlbflush", ["tlbflush", *(["1024", "60"] if self.short else ["2048", "600"])], seconds=3600),
+            task("tlbflush", ["tlbflush", "1024", "60" if self.short else "600"], seconds=3600),
         ]
         for fs in file_systems:
-            strategies = ["auto"] if self.short else STRATEGIES
+            # A block of another size changes what the kernel writes, not what is asked of it.
+            strategies = ["auto"] if self.short or "-" in fs else STRATEGIES
             command = ["sh", "/bin/fs.sh", "/bin/syncranges", f"/scratch/fs-{fs}", fs, *strategies]
             tasks.append(task(f"fs-{fs}", command, seconds=600))
         # The tests work on a disk with a journal and a page cache of its own, not on tmpfs.
@@ -306,7 +370,9 @@ def modules_of(kern, root, file_systems):
 
 def run_kernel(kern, programs, *, keep=None):
     """Boot one kernel with all programs, and judge what comes out."""
-    file_systems = ["ext4", "tmpfs"] if programs.short else FILE_SYSTEMS
+    file_systems = FILE_SYSTEMS if programs.machine.native else LARGE_PAGE_FILE_SYSTEMS
+    if programs.short:
+        file_systems = ["ext4", "tmpfs"]
     root = programs.root.copy()
     modules_of(kern, root, file_systems)
     limit = 900 if programs.short else 4 * 3600  # emulated, and out of the way of all else: hours
@@ -314,10 +380,17 @@ def run_kernel(kern, programs, *, keep=None):
     return judge(outcome, kern.version, programs, file_systems)
 
 
+def check_page_size(outcome, machine):
+    probe = parsed(outcome, "probe-root")
+    if probe:  # if not, that is told with the routes
+        yield compare("guest", "bytes in a page", str(probe["page_size"]), str(machine.page), "asked, not assumed")
+
+
 def judge(outcome, version, programs, file_systems):
     """What came out of a guest, compared with what should have. A dictionary for the report."""
     expect = json.loads((HERE / "expect.json").read_text(encoding="utf-8"))
     checks = [
+        *check_page_size(outcome, programs.machine),
         *check_answers(outcome, expect, version),
         *check_routes(outcome, expect, version),
         *check_file_systems(outcome, expect, version, file_systems),

@@ -17,6 +17,8 @@ import subprocess
 import tempfile
 import time
 
+from machines import Machine, machine_of
+
 
 class Unavailable(Exception):
     """This machine cannot do it; the text says why, in one line."""
@@ -174,14 +176,14 @@ class Packages:
         """The names of the packages in the lists."""
         return set(self.call(self.cache, "pkgnames", prefix).stdout.split())
 
-    def kernels(self):
-        """{version: [package, ...]} of the small ("cloud") amd64 kernels in the lists.
+    def kernels(self, flavour):
+        """{version: [package, ...]} of the kernels of a flavour in the lists.
 
         Up to 6.18 linux-image-V is the kernel; from 6.19 on it is an empty package, linux-binary-V is
         the kernel, and later ones keep their modules in linux-modules-V and lists in linux-base-V."""
         names, kernels = self.names(), {}
         for name in names:
-            m = re.fullmatch(r"linux-(image|binary)-(\d+\.\d+\.\d\S*-cloud-amd64)", name)
+            m = re.fullmatch(rf"linux-(image|binary)-(\d+\.\d+\.\d\S*-{re.escape(flavour)})", name)
             if m and (m[1] == "binary" or f"linux-binary-{m[2]}" not in names):
                 more = [f"linux-{part}-{m[2]}" for part in ("modules", "base")]
                 kernels[m[2]] = [name, *(p for p in more if p in names)]
@@ -208,7 +210,7 @@ class Packages:
 
 
 def version_key(version):
-    return tuple(int(x) for x in re.findall(r"\d+", version.split("-cloud", maxsplit=1)[0]))
+    return tuple(int(x) for x in re.findall(r"\d+", version.removesuffix("-" + machine_of(version).flavour)))
 
 
 def image_in(tree, version):
@@ -223,6 +225,10 @@ class Kernel:
 
     version: str
     tree: pathlib.Path
+
+    @property
+    def machine(self) -> Machine:
+        return machine_of(self.version)
 
     @property
     def short(self):
@@ -242,26 +248,33 @@ class Kernel:
 
 
 def matches(version, want):
-    """Does "6.12.90+deb13-cloud-amd64" answer to "6.12", "6.12.90" or its whole name?"""
-    return version == want or re.match(re.escape(want) + r"(?![0-9])", version) is not None
+    """Does "6.12.90+deb13-arm64-16k" answer to "6.12-arm64-16k", "6.12.90-arm64-16k" or its whole
+    name? Of amd64's the flavour need not be said. "newest": any."""
+    if version == want:
+        return True
+    flavour = machine_of(want).flavour
+    number = want.removesuffix("-" + flavour)
+    known = machine_of(version).flavour == flavour
+    return known and (number == "newest" or re.match(re.escape(number) + r"(?![0-9])", version) is not None)
 
 
 def kernel(want="newest"):
-    """The newest kernel that answers to want ("6.12", "newest", ...), fetched if it is not in the
-    cache. Raises Unavailable."""
+    """The newest kernel that answers to want ("6.12", "newest", "7.3-arm64-16k", ...), fetched if it is
+    not in the cache. Raises Unavailable."""
+    machine = machine_of(want)
     with cache_lock():
-        packages = Packages()
+        packages = Packages(machine.architecture)
         kept = cache_dir() / "kernels"
         kept.mkdir(exist_ok=True)
         have = {p.name: None for p in kept.iterdir() if image_in(p, p.name)}
         for attempt in (1, 2):
             try:
                 packages.refresh(force=attempt == 2)
-                known = {**have, **packages.kernels()}
+                known = {**have, **packages.kernels(machine.flavour)}
                 failure = None
             except Unavailable as e:
                 known, failure = have, e  # offline: what was fetched before will do
-            fit = [v for v in known if want == "newest" or matches(v, want)]
+            fit = [v for v in known if matches(v, want)]
             if not fit:
                 raise failure or Unavailable(f"no kernel {want} is packaged in the suites of this machine's mirror")
             best = max(fit, key=version_key)

@@ -8,9 +8,10 @@ HEAD = """# Kernels
 pagewise promises to run on any kernel and to use the best that each one has. This page is what it
 found and chose on real ones. It is printed, as it stands, by
 
-    tests/kernels/run --markdown >docs/kernels.md
+    tests/kernels/run --markdown 5.10 6.1 6.12 6.16 newest newest-arm64-16k >docs/kernels.md
 
-which fetches Debian's kernels with a package configuration of its own, boots each under qemu, runs
+(or, where that takes too long at once, by `tests/kernels/run KERNEL --json FILE` for each kernel, and then
+`tests/kernels/run --from FILE --from FILE ... --markdown`), which fetches Debian's kernels with a package configuration of its own, boots each under qemu, runs
 pagewise and its tests in it, and compares every answer and every choice with
 `tests/kernels/expect.json`, where the reason for each stands. A difference makes the command fail.
 Nothing is installed. `tests/kernels/run --short` is the short form that `meson test --suite kernels`
@@ -134,15 +135,20 @@ def other_rows(rows):
         yield [title, *(answers(r, key) for r in ran(rows))]
 
 
+def counted(rows):
+    """The rows of kernels whose flushes could be counted. (The others are among what was skipped.)"""
+    return [r for r in ran(rows) if r["tlb"]]
+
+
 def flush_rows(rows):
     """batch x kernel: flushes sent to the other CPU, by process_madvise and by pgw_advise."""
-    yield ["pages", "", *(row["tlb"]["pages"] if row["tlb"] else "-" for row in ran(rows))]
-    batches = sorted({x["batch"] for r in ran(rows) if r["tlb"] for x in r["tlb"]["rows"]})
+    yield ["pages", "", *(row["tlb"]["pages"] for row in counted(rows))]
+    batches = sorted({x["batch"] for r in counted(rows) for x in r["tlb"]["rows"]})
     for method in ("madvise", "process_madvise", "pgw_advise"):
         for batch in batches if method != "madvise" else [1]:
             cells = []
-            for row in ran(rows):
-                hit = [x for x in (row["tlb"] or {"rows": []})["rows"] if x["method"] == method]
+            for row in counted(rows):
+                hit = [x for x in row["tlb"]["rows"] if x["method"] == method]
                 at = [x for x in hit if x["batch"] == batch]
                 error = next((x["error"] for x in hit if "error" in x), "-")
                 cells.append(at[0].get("remote", error) if at else error)
@@ -182,7 +188,7 @@ def text(rows):
         parts += [
             grid(FEATURE_HEAD, feature_rows(rows)),
             grid(["other", *kernels], other_rows(rows)),
-            grid(["flushes by", "batch", *kernels], flush_rows(rows)),
+            grid(["flushes by", "batch", *map(short_version, counted(rows))], flush_rows(rows)),
             grid(SYNC_HEAD, sync_rows(rows)),
         ]
     for state in ("skipped", "failed"):
@@ -192,21 +198,25 @@ def text(rows):
     return "\n\n".join(parts)
 
 
+def page_size(row):
+    return (row["probe"]["root"] or {}).get("page_size", "unknown")
+
+
 def summary_rows(rows):
     for row in rows:
         if "unavailable" in row:
-            yield [row["version"], "-", "-", "-", "-", "-", row["unavailable"]]
+            yield [row["version"], "-", "-", "-", "-", "-", "-", row["unavailable"]]
             continue
         route, reason = advice_strategy(row)
         yield [
-            short_version(row), route, grouped(sync_strategies(row)), *("/".join(map(str, counts(row, k)))
+            short_version(row), page_size(row), route, grouped(sync_strategies(row)), *("/".join(map(str, counts(row, k)))
             for k in ("test", "check")), reason,
         ]  # fmt: skip
 
 
 def markdown(rows):
     kernels = [short_version(r) for r in ran(rows)]
-    head = ["kernel", "advice", "sync", "tests", "comparisons", "reason"]
+    head = ["kernel", "page", "advice", "sync", "tests", "comparisons", "reason"]
     parts = [
         HEAD,
         "## What is chosen\n\nTests and comparisons: passed/failed/skipped. Advice: the route of DONTNEED.\n",
@@ -219,12 +229,14 @@ def markdown(rows):
         grid(["other", *kernels], other_rows(rows), True),
         "\n## TLB flushes\n\nInterrupts sent to the other CPU to flush its TLB (tracepoint `tlb:tlb_flush`) while separate "
         "pages, as many as the first row\nsays, are dropped with DONTNEED, a second thread running. "
-        "`tests/kernels/tlbflush.c` counts them. An errno: the kernel refuses the call.\n",
-        grid(["by", "batch", *kernels], flush_rows(rows), True),
+        "`tests/kernels/tlbflush.c` counts them. An errno: the kernel refuses the call. -: not "
+        "counted,\nsince a few batches show a loop.\n",
+        grid(["by", "batch", *map(short_version, counted(rows))], flush_rows(rows), True),
         "\n## File systems\n\n`tests/kernels/fs.sh`: 8 rounds of writes to 8 ranges of a file, each round followed by "
         "`pgw_sync`; then a copy of the disk is taken\nunder the mounted file system, mounted itself, and every synced "
         "page looked for. `none` is the control: nothing is synced. Calls:\nsync_file_range, msync, fdatasync. Others "
-        "written: pages that were dirtied, but not asked to be synced.\n",
+        "written: pages that were dirtied, but not asked to be synced. `-1k`, `-16k`: the size of a block, where it is "
+        "not 4 KiB.\n",
         grid(SYNC_HEAD, merged(sync_rows(rows), kernels), True),
     ]
     for state, title in (("skipped", "Skipped"), ("failed", "Failed")):

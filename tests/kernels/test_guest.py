@@ -47,6 +47,17 @@ class Versions(unittest.TestCase):
         self.assertFalse(packages.matches("6.12.90+deb13-cloud-amd64", "6.1"))
         self.assertFalse(packages.matches("6.12.90+deb13-cloud-amd64", "6.12.9"))
 
+    def test_flavours(self):
+        arm = "7.3.4+deb13-arm64-16k"
+        for want in ("7.3-arm64-16k", "newest-arm64-16k", "7.3.4-arm64-16k", arm):
+            self.assertTrue(packages.matches(arm, want), want)
+        for want in ("newest", "7.3", "7.2-arm64-16k"):
+            self.assertFalse(packages.matches(arm, want), want)
+        self.assertFalse(packages.matches("7.3.4+deb13-cloud-amd64", "7.3-arm64-16k"))
+        self.assertTrue(packages.matches("7.3.4+deb13-cloud-amd64", "newest"))
+        self.assertEqual(guest.version_key(arm), guest.version_key("7.3.4+deb13-cloud-amd64"))
+        self.assertFalse(guest.machine_of(arm).native or guest.kvm_usable(guest.machine_of(arm)))
+
     def test_order(self):
         names = ["6.9.1-cloud-amd64", "6.12.100+deb13-cloud-amd64", "6.12.90+deb13.1-cloud-amd64", "7.0.4+deb13-cloud-amd64"]
         ordered = sorted(names, key=guest.version_key)
@@ -78,6 +89,22 @@ class Results(unittest.TestCase):
         data = b"@boot 6.1\n@start a\n@result a 0 1000 0\nhalf"
         _, results, running, done = guest.parse_results(data)
         self.assertEqual((results, running, done), ({}, "a", False))
+
+    def test_file_systems(self):
+        refused = f"fs.sh: x: {matrix.REFUSED}: why\n"
+        for since, code, said, state in (
+            (matrix.REFUSED, 77, refused, "passed"),
+            (matrix.REFUSED, 0, "", "failed"),
+            (matrix.REFUSED, 77, "mkfs.x is not installed", "skipped"),
+            (matrix.REFUSED, 1, "", "failed"),
+            ("writeout", 77, refused, "failed"),
+            ("writeout", 77, "mkfs.x is not installed", "skipped"),
+            ("writeout", 1, "", "failed"),
+        ):
+            row = {"name": "x", "since": {"0": since}, "why": "because"}
+            outcome = guest.Outcome("6.1", "tcg", 1.0, {"fs-x": guest.Result(code, said)}, "", "")
+            (check,) = matrix.check_file_systems(outcome, {"sync": [row]}, "6.1", ["x"])
+            self.assertEqual(check.state, state, (since, code, said))
 
     def test_flushes(self):
         def rows(n):
