@@ -10,12 +10,12 @@ found and chose on real ones. It is printed, as it stands, by
 
     tests/kernels/run --markdown 5.10 6.1 6.12 6.16 newest newest-arm64-16k >docs/kernels.md
 
-(or, where that takes too long at once, by `tests/kernels/run KERNEL --json FILE` for each kernel, and then
-`tests/kernels/run --from FILE --from FILE ... --markdown`), which fetches Debian's kernels with a package configuration of its own, boots each under qemu, runs
+or from what `tests/kernels/run KERNEL --json FILE` has kept of each kernel, by `tests/kernels/run --from FILE... --markdown`.
+It fetches Debian's kernels with a package configuration of its own, boots each under qemu, runs
 pagewise and its tests in it, and compares every answer and every choice with
 `tests/kernels/expect.json`, where the reason for each stands. A difference makes the command fail.
-Nothing is installed. `tests/kernels/run --short` is the short form that `meson test --suite kernels`
-runs; `tests/kernels/run 6.12` runs one kernel; `--json FILE` keeps all that was measured.
+Nothing is installed. Rows with the tests of the shim alone, and the file systems ext4 and tmpfs alone, are of
+`tests/kernels/run --short`, the short form that `meson test --suite kernels` runs on two kernels.
 """
 
 
@@ -198,6 +198,12 @@ def text(rows):
     return "\n\n".join(parts)
 
 
+def tests_cell(row):
+    """How many tests, and of which suites: --short runs the shim's alone."""
+    suites = sorted({c["name"].split("/")[0] for c in row["checks"] if c["kind"] == "test" and "/" in c["name"]})
+    return f"{'/'.join(map(str, counts(row, 'test')))} ({', '.join(suites)})"
+
+
 def page_size(row):
     return (row["probe"]["root"] or {}).get("page_size", "unknown")
 
@@ -209,8 +215,8 @@ def summary_rows(rows):
             continue
         route, reason = advice_strategy(row)
         yield [
-            short_version(row), page_size(row), route, grouped(sync_strategies(row)), *("/".join(map(str, counts(row, k)))
-            for k in ("test", "check")), reason,
+            short_version(row), page_size(row), route, grouped(sync_strategies(row)), tests_cell(row),
+            "/".join(map(str, counts(row, "check"))), reason,
         ]  # fmt: skip
 
 
