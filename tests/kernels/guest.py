@@ -213,7 +213,7 @@ def run(kern, root, tasks, *, seconds=600, memory=1024, cpus=2, append="", qemu_
                 accel, kern, tmp / "initrd", logs, memory=memory, cpus=cpus, append=append, extra=qemu_args,
                 counted=counted,
             )  # fmt: skip
-            boot = 20 if accel == "kvm" else min(seconds, max(180, seconds // 4))
+            boot = 20 if accel == "kvm" else min(seconds, max(180, seconds // 3))
             (version, results, running, _), error = attempt(command, logs, seconds, boot)
             if accel == "kvm" and not version:
                 kvm_note().touch()
