@@ -4,6 +4,8 @@
 # packages: slapd ldap-utils
 # shellcheck source=tests/preload/lib.sh
 . "$(dirname "$0")/../preload/lib.sh"
+# shellcheck source=tests/compat/lib/slapd.sh
+. "$(dirname "$0")/lib/slapd.sh"
 export PATH=$PATH:/usr/sbin
 need slapd ldapmodify ldapsearch
 
@@ -19,40 +21,19 @@ for i in 0 1 2 3; do
     entries $((i * 150)) $((i * 150 + 150)) >"$tmp/$i.ldif"
 done
 
-ldap() {
-    "ldap$1" -x -H "$url" -D cn=admin,dc=test -w secret "${@:2}"
-}
-
-answers() {
-    ldap search -s base -b ''
-}
-
-serve() {
-    local dir=$1 server i pids=()
+# served DIR [SETTING...]: what is found at the end, on standard output.
+served() {
+    dir=$1
     shift
-    mkdir -p "$dir/db"
-    printf -v url 'ldapi://%s' "${dir//\//%2F}%2Fsock"
-    cat >"$dir/conf" <<END
-include /etc/ldap/schema/core.schema
-modulepath /usr/lib/ldap
-moduleload back_mdb
-pidfile $dir/pid
-database mdb
-suffix "dc=test"
-rootdn "cn=admin,dc=test"
-rootpw secret
-directory $dir/db
-maxsize 268435456
-dbnosync
-index objectClass,sn eq
-END
-    background env "$@" slapd -d 0 -h "$url" -f "$dir/conf" 2>"$dir/log"
+    local server i pids=()
+    mkdir -p "$dir"
+    configure dbnosync
+    serve env "$@"
     server=$pid
-    wait_for 20 answers || fail "slapd does not answer: $(tail -n 3 "$dir/log")"
     if [ $# -gt 0 ]; then
         process_has_it "$server" || fail "slapd runs without the library"
     fi
-    printf 'dn: dc=test\nobjectClass: organization\nobjectClass: dcObject\ndc: test\no: test\n' | ldap add >"$dir/out" 2>&1
+    base
     for i in 0 1 2 3; do
         { ldap modify <"$tmp/$i.ldif" && ldap search -b dc=test "(sn=name$i)"; } >"$dir/out.$i" 2>&1 &
         pids+=($!)
@@ -64,11 +45,11 @@ END
     finish "$server" || fail "slapd ended with code $?"
 }
 
-serve "$tmp/plain" >"$tmp/expected"
+served "$tmp/plain" >"$tmp/expected"
 [ -s "$tmp/expected" ] || fail "nothing was found without the library"
 n=0
 for setting in "${settings[@]}"; do
     n=$((n + 1))
-    serve "$tmp/with.$n" LD_PRELOAD="$preload" MALLOC_CONF="$setting" >"$tmp/got"
+    served "$tmp/with.$n" LD_PRELOAD="$preload" MALLOC_CONF="$setting" >"$tmp/got"
     cmp "$tmp/expected" "$tmp/got" >&2 || fail "other results, MALLOC_CONF='$setting'"
 done

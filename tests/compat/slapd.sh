@@ -8,44 +8,11 @@
 # packages: slapd ldap-utils
 # shellcheck source=tests/compat/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/compat/lib/slapd.sh
+. "$(dirname "$0")/lib/slapd.sh"
 need slapd slapcat ldapadd
 program slapd "$(find /usr/lib/ldap -name 'back_mdb.so' 2>/dev/null | head -n 1)"
 records=150
-
-configure() {
-    mkdir -p "$dir/db"
-    cat >"$dir/slapd.conf" <<END
-include /etc/ldap/schema/core.schema
-modulepath /usr/lib/ldap
-moduleload back_mdb
-pidfile $dir/pid
-database mdb
-suffix "dc=test"
-rootdn "cn=admin,dc=test"
-rootpw secret
-directory $dir/db
-maxsize 268435456
-index objectClass,sn eq
-$1
-END
-}
-
-socket() {
-    printf 'ldapi://%s' "${dir//\//%2F}%2Fsock"
-}
-
-ldap() {
-    "ldap$1" -x -H "$(socket)" -D cn=admin,dc=test -w secret "${@:2}"
-}
-
-answers() {
-    ldap search -s base -b ''
-}
-
-serve() {
-    background "$@" slapd -d 0 -h "$(socket)" -f "$dir/slapd.conf" 2>>"$dir/log"
-    wait_for 20 answers || fail "slapd does not answer: $(tail -n 5 "$dir/log")"
-}
 
 entries() {
     local i
@@ -65,11 +32,6 @@ load() {
     done
 }
 
-base() {
-    printf 'dn: dc=test\nobjectClass: organization\nobjectClass: dcObject\ndc: test\no: newest 0\n' |
-        ldap add >"$tmp/out" 2>&1
-}
-
 tree() {
     ldap search -LLL -o ldif-wrap=no -b dc=test '(objectClass=*)' '*'
 }
@@ -85,7 +47,7 @@ print(".".join(str(p.value) for p in parts))' "$library"
 inside=$(version_of_lmdb)
 front='' note=''
 dir=$tmp/version
-configure ""
+configure
 slaptest -u -f "$dir/slapd.conf" >"$dir/log" 2>&1 || fail "slapd, without the library: $(cat "$dir/log")"
 if ! "${with[@]}" slaptest -u -f "$dir/slapd.conf" >"$dir/log" 2>&1; then
     wanted=$(sed -n "s/.*version mismatch: expected LMDB \([0-9.]*\):.*got LMDB $inside:.*/\1/p" "$dir/log")
@@ -124,7 +86,7 @@ for how in plain writemap nosync; do
     dir=$tmp/without.$how
     configure "$options"
     serve env
-    base || fail "the base could not be added, without the library: $(cat "$tmp/out")"
+    base
     load 1 $records || fail "load, without the library, $how: $(cat "$tmp/out")"
     tree >"$tmp/expected"
     finish "$pid"
@@ -140,7 +102,7 @@ for how in plain writemap nosync; do
     fi
     [ -z "$front" ] || with+=(LD_PRELOAD="$front$library")
     serve "${with[@]}"
-    base || fail "the base could not be added, $how: $(cat "$tmp/out")"
+    base
     crash_at 50 "$pid" load 1 $records
     serve "${with[@]}"
     tree | sed -n 's/^cn: user\([0-9]*\)$/\1/p' >"$tmp/there"
