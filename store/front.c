@@ -102,13 +102,28 @@ PUBLIC int mdb_env_open(MDB_env *env, const char *path, unsigned flags, mdb_mode
 }
 
 /* What the program has asked for, and not the slots that are there for pins. */
+static unsigned without_pins(const MDB_env *env, unsigned readers)
+{
+	const struct pgw__env *e = pgw__env_by_lmdb(env);
+
+	return e && readers > e->pin_slots ? readers - e->pin_slots : readers;
+}
+
 PUBLIC int mdb_env_get_maxreaders(MDB_env *env, unsigned *readers)
 {
-	struct pgw__env *e = pgw__env_by_lmdb(env);
 	int rc = pgw__lmdb_env_get_maxreaders(env, readers);
 
-	if (!rc && e && *readers > e->pin_slots)
-		*readers -= e->pin_slots;
+	if (!rc)
+		*readers = without_pins(env, *readers);
+	return rc;
+}
+
+PUBLIC int mdb_env_info(MDB_env *env, MDB_envinfo *info)
+{
+	int rc = pgw__lmdb_env_info(env, info);
+
+	if (!rc)
+		info->me_maxreaders = without_pins(env, info->me_maxreaders);
 	return rc;
 }
 

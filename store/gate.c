@@ -12,9 +12,10 @@
 #include "report.h"
 #include "stats.h"
 
-/* A map with less than this part free, or a disk that is full, makes a checkpoint before each
- * transaction, so that pages that were freed before can be recycled. */
-#define NEARLY_FULL 16
+/* A map with less than this part free, or so few pages, or a disk that is full, makes a checkpoint before
+ * each transaction, so that pages that were freed before can be recycled. */
+#define NEARLY_FULL	  16
+#define NEARLY_FULL_PAGES 16
 
 uint64_t pgw__gate_newest(struct pgw__checkpointer *c)
 {
@@ -82,12 +83,13 @@ int pgw__gate_trylock(struct pgw__env *e)
 static bool nearly_full(MDB_env *lmdb, uint32_t psize)
 {
 	MDB_envinfo info;
-	size_t pages;
+	size_t pages, spare;
 
 	if (mdb_env_info(lmdb, &info))
 		return false;
 	pages = info.me_mapsize / psize;
-	return info.me_last_pgno >= pages - pages / NEARLY_FULL;
+	spare = pages / NEARLY_FULL > NEARLY_FULL_PAGES ? pages / NEARLY_FULL : NEARLY_FULL_PAGES;
+	return info.me_last_pgno + spare >= pages;
 }
 
 /* A program may open the same environment again and again. */

@@ -29,6 +29,7 @@ int pgw__lmdb_env_copyfd(MDB_env *env, int fd);
 int pgw__lmdb_env_copyfd2(MDB_env *env, int fd, unsigned flags);
 char *pgw__lmdb_strerror(int err);
 int pgw__lmdb_env_get_maxreaders(MDB_env *env, unsigned *readers);
+int pgw__lmdb_env_info(MDB_env *env, MDB_envinfo *info);
 int pgw__lmdb_put(MDB_txn *txn, MDB_dbi dbi, MDB_val *key, MDB_val *data, unsigned flags);
 int pgw__lmdb_cursor_put(MDB_cursor *cursor, MDB_val *key, MDB_val *data, unsigned flags);
 int pgw__lmdb_del(MDB_txn *txn, MDB_dbi dbi, MDB_val *key, MDB_val *data);

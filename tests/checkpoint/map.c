@@ -304,6 +304,30 @@ static void plain_processes_follow(void **state)
 	mdb_env_close(env);
 }
 
+/* Of few pages, each is needed again at once: what the durable snapshot holds back must be made free. */
+static void a_map_of_nine_pages_is_enough(void **state)
+{
+	uint32_t key = 1, n;
+	MDB_val k = { sizeof(key), &key };
+	MDB_txn *txn;
+	MDB_dbi dbi;
+	MDB_env *env;
+	int rc;
+
+	for (int d = PGW_DURABILITY_STRICT; d <= PGW_DURABILITY_RELAXED; d++) {
+		env = open_default(*state, (enum pgw_durability)d, MDB_NOSYNC, 9 * 4096);
+		for (n = 1, rc = 0; !rc; n++)
+			rc = try_put(env, n, n, NULL);
+		assert_int_equal(rc, MDB_MAP_FULL);
+		OK(mdb_txn_begin(env, NULL, 0, &txn));
+		OK(mdb_dbi_open(txn, NULL, 0, &dbi));
+		OK(mdb_del(txn, dbi, &k, NULL));
+		OK(mdb_txn_commit(txn));
+		mdb_env_close(env);
+		OK(run("rm -f %s/*", (char *)*state));
+	}
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
 
 int main(int argc, char **argv)
@@ -314,6 +338,7 @@ int main(int argc, char **argv)
 		TEST(limits_of_the_process_are_kept),
 		TEST(a_setting_is_for_who_does_not_choose),
 		TEST(plain_processes_follow),
+		TEST(a_map_of_nine_pages_is_enough),
 	};
 
 	if (argc == 4 && !strcmp(argv[1], "--open"))

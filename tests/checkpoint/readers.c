@@ -174,6 +174,7 @@ static void pins_take_no_slot_from_readers(void **state)
 {
 	struct pgw_env_options o;
 	MDB_txn *txn[2], *third;
+	MDB_envinfo info;
 	unsigned n;
 	MDB_env *env;
 
@@ -184,6 +185,8 @@ static void pins_take_no_slot_from_readers(void **state)
 	OK(pgw_env_open(*state, &o, &env));
 	OK(mdb_env_get_maxreaders(env, &n));
 	assert_int_equal(n, 2);
+	OK(mdb_env_info(env, &info));
+	assert_int_equal(info.me_maxreaders, 2);
 	overwrite(env, 5);
 	OK(mdb_txn_begin(env, NULL, MDB_RDONLY, &txn[0]));
 	OK(mdb_txn_begin(env, NULL, MDB_RDONLY, &txn[1]));
