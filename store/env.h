@@ -40,6 +40,7 @@ struct pgw__env_counters {
 };
 
 struct pgw__checkpointer;
+struct pgw__left_map;
 struct pgw__queue;
 
 struct pgw__env {
@@ -69,6 +70,8 @@ struct pgw__env {
 	bool attach_failed;   /* not tried again; under the gate */
 	_Atomic(struct pgw__checkpointer *) checkpointer; /* NULL: not attached */
 	_Atomic(struct pgw__queue *) updates;		  /* of pgw_update, once it was used */
+
+	struct pgw__left_map *left; /* maps that were moved away from (map.c) */
 
 	/* Whose handle is the write transaction's: LMDB uses one object for all of an environment.
 	 */
@@ -121,13 +124,15 @@ struct pgw__call {
 	enum pgw__op op;
 	struct pgw__env *env;
 	MDB_env *lmdb;
-	uint64_t txnid;		/* COMMIT */
-	bool data_synced;	/* COMMIT: the first of its two barriers is done */
-	bool wrote;		/* COMMIT: a data page was written */
-	bool disk_full;		/* COMMIT: or could not be */
-	int lock_fd;		/* OPEN: LMDB's lock file once seen, else -1 */
-	bool exclusive;		/* OPEN: nobody else has it */
-	unsigned recover_flags; /* OPEN */
+	uint64_t txnid;	  /* COMMIT */
+	bool data_synced; /* COMMIT: the first of its two barriers is done */
+	bool wrote;	  /* COMMIT: a data page was written */
+	bool disk_full;	  /* COMMIT: or could not be */
+	void *old_map;	  /* RESIZE: what LMDB has given up, and is still there */
+	size_t old_len;
+	int lock_fd;				   /* OPEN: LMDB's lock file once seen, else -1 */
+	bool exclusive;				   /* OPEN: nobody else has it */
+	unsigned recover_flags;			   /* OPEN */
 	struct pgw_recover_report *recover_report; /* OPEN: filled in */
 };
 

@@ -139,8 +139,10 @@ PUBLIC void mdb_env_close(MDB_env *env)
 	if (e)
 		pgw__env_detach(e);
 	pgw__lmdb_env_close(env);
-	if (e)
+	if (e) {
+		pgw__map_drop_left(e);
 		pgw__env_release(e);
+	}
 }
 
 /* The descriptor leads to another file by now. That is final: what LMDB had written may be lost. */
@@ -171,6 +173,7 @@ PUBLIC int mdb_env_set_mapsize(MDB_env *env, size_t size)
 		pgw__group_pause(c);
 	before = atomic_load_explicit(&call.env->map_seq, memory_order_relaxed);
 	rc = WITHIN(&call, pgw__lmdb_env_set_mapsize(env, size));
+	pgw__map_left(&call);
 	/* LMDB refuses while a transaction runs; or it fails half-way, and the map is gone. */
 	if (atomic_load_explicit(&call.env->map_seq, memory_order_relaxed) != before)
 		pgw__commit_remapped(call.env);

@@ -19,6 +19,7 @@
 
 #include "commit.h"
 #include "fence.h"
+#include "map.h"
 #include "pin.h"
 #include "recover.h"
 #include "sys.h"
@@ -233,7 +234,11 @@ void *pgw__seam_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t 
 		errno = -rc;
 		return MAP_FAILED;
 	}
-	p = mmap(addr, len, prot, flags, fd, off);
+	p = is_data_map(call, fd) ? pgw__map_extend(call, len) : MAP_FAILED;
+	if (p == MAP_FAILED)
+		p = mmap(addr, len, prot, flags, fd, off);
+	if (p == MAP_FAILED && is_data_map(call, fd) && pgw__map_make_way(call))
+		p = mmap(addr, len, prot, flags, fd, off);
 	if (p != MAP_FAILED && is_data_map(call, fd)) {
 		/* Who sets coredump_filter to dump shared files does not mean a terabyte of map. */
 		(void)pgw__sys.madvise(p, len, MADV_DONTDUMP);
@@ -246,9 +251,14 @@ int pgw__seam_munmap(void *addr, size_t len)
 {
 	struct pgw__call *call = mapping();
 
-	if (call && atomic_load(&call->env->map_start) == (uintptr_t)addr)
-		pgw__env_set_map(call->env, NULL, 0);
-	return munmap(addr, len);
+	if (!call || atomic_load(&call->env->map_start) != (uintptr_t)addr)
+		return munmap(addr, len);
+	pgw__env_set_map(call->env, NULL, 0);
+	if (call->op != PGW__OP_RESIZE)
+		return munmap(addr, len);
+	call->old_map = addr; /* readers may be in it (map.c) */
+	call->old_len = len;
+	return 0;
 }
 
 int pgw__seam_mid2l_append(void *list, struct pgw__lmdb_dirty_page *entry)

@@ -29,6 +29,9 @@
  *   EBADF, and MDB_PANIC from then on; liblmdb would write into those files. It is looked for when a
  *   write transaction begins and when it is committed, and before a checkpoint.
  *
+ * - mdb_env_set_mapsize of an open environment does not end readers of the process: they keep the map
+ *   that they are in. A write transaction of another thread is still an error of the caller's.
+ *
  * Beyond that, an environment can be given another durability than LMDB's: see enum pgw_durability.
  *
  * The environment variable PAGEWISE_SYNC forces how ranges are synced; PAGEWISE_STORE sets the

@@ -328,6 +328,93 @@ static void a_map_of_nine_pages_is_enough(void **state)
 	}
 }
 
+struct snapshot {
+	MDB_txn *txn;
+	MDB_cursor *cursor;
+	MDB_val first; /* into the map as it was when the reader began */
+};
+
+enum { ROWS = 400 };
+
+static void overwrite(MDB_env *env, uint64_t value)
+{
+	for (uint32_t n = 0; n < ROWS; n++)
+		put(env, n, value);
+}
+
+static struct snapshot take_snapshot(MDB_env *env)
+{
+	struct snapshot s;
+	MDB_val k;
+	MDB_dbi dbi;
+
+	OK(mdb_txn_begin(env, NULL, MDB_RDONLY, &s.txn));
+	OK(mdb_dbi_open(s.txn, NULL, 0, &dbi));
+	OK(mdb_cursor_open(s.txn, dbi, &s.cursor));
+	OK(mdb_cursor_get(s.cursor, &k, &s.first, MDB_FIRST));
+	return s;
+}
+
+/* Goes on from where it is, and from the start. */
+static void check_snapshot(struct snapshot *s, uint64_t value)
+{
+	unsigned n = 0;
+	MDB_val k, v;
+
+	assert_memory_equal(s->first.mv_data, &value, sizeof(value));
+	while (!mdb_cursor_get(s->cursor, &k, &v, MDB_NEXT))
+		assert_memory_equal(v.mv_data, &value, sizeof(value));
+	for (int rc = mdb_cursor_get(s->cursor, &k, &v, MDB_FIRST); !rc;
+	     rc = mdb_cursor_get(s->cursor, &k, &v, MDB_NEXT), n++)
+		assert_memory_equal(v.mv_data, &value, sizeof(value));
+	assert_int_equal(n, ROWS);
+}
+
+static void give_up(struct snapshot *s)
+{
+	mdb_cursor_close(s->cursor);
+	mdb_txn_abort(s->txn);
+}
+
+/* Three sizes, and a reader that was there before each. */
+static void grow_under(const char *dir, enum pgw_durability d, unsigned flags)
+{
+	MDB_env *env = open_default(dir, d, flags | MDB_NOTLS, 1u << 20);
+	struct snapshot s[3];
+
+	for (unsigned i = 0; i < 3; i++) {
+		overwrite(env, i);
+		s[i] = take_snapshot(env);
+		OK(mdb_env_set_mapsize(env, (size_t)64 << 20 << 3 * i));
+		assert_int_equal(map_size(env), (size_t)64 << 20 << 3 * i);
+		for (unsigned j = 0; j <= i; j++)
+			check_snapshot(&s[j], j);
+	}
+	overwrite(env, 3);
+	for (unsigned i = 0; i < 3; i++)
+		check_snapshot(&s[i], i);
+	assert_int_equal(get(env, 5), 3);
+	/* A smaller one as well; and then nobody reads. */
+	OK(mdb_env_set_mapsize(env, 32u << 20));
+	check_snapshot(&s[0], 0);
+	for (unsigned i = 0; i < 3; i++)
+		give_up(&s[i]);
+	OK(mdb_env_set_mapsize(env, 128u << 20));
+	overwrite(env, 4);
+	assert_int_equal(get(env, ROWS - 1), 4);
+	mdb_env_close(env);
+}
+
+static void readers_outlive_a_larger_map(void **state)
+{
+	for (int d = PGW_DURABILITY_STRICT; d <= PGW_DURABILITY_RELAXED; d++) {
+		for (unsigned flags = 0; flags <= MDB_WRITEMAP; flags += MDB_WRITEMAP) {
+			grow_under(*state, (enum pgw_durability)d, flags | MDB_NOSYNC);
+			OK(run("rm -f %s/*", (char *)*state));
+		}
+	}
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
 
 int main(int argc, char **argv)
@@ -339,6 +426,7 @@ int main(int argc, char **argv)
 		TEST(a_setting_is_for_who_does_not_choose),
 		TEST(plain_processes_follow),
 		TEST(a_map_of_nine_pages_is_enough),
+		TEST(readers_outlive_a_larger_map),
 	};
 
 	if (argc == 4 && !strcmp(argv[1], "--open"))
