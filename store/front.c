@@ -118,12 +118,12 @@ PUBLIC int mdb_env_get_maxreaders(MDB_env *env, unsigned *readers)
 	return rc;
 }
 
-PUBLIC int mdb_env_info(MDB_env *env, MDB_envinfo *info)
+PUBLIC int mdb_env_info(MDB_env *env, MDB_envinfo *stat)
 {
-	int rc = pgw__lmdb_env_info(env, info);
+	int rc = pgw__lmdb_env_info(env, stat);
 
 	if (!rc)
-		info->me_maxreaders = without_pins(env, info->me_maxreaders);
+		stat->me_maxreaders = without_pins(env, stat->me_maxreaders);
 	return rc;
 }
 
