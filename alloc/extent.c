@@ -29,7 +29,9 @@ struct pgw__extent *pgw__extent_new(struct pgw__extent_cache *c)
 	void *slab;
 
 	if (!e) {
-		if (pgw__sys.map_anon(NULL, SLAB_BYTES, PROT_READ | PROT_WRITE, 0, &slab))
+		/* All of it is written at once, which is a list. */
+		if (pgw__sys.map_anon(
+			NULL, SLAB_BYTES, PROT_READ | PROT_WRITE, MAP_POPULATE, &slab))
 			return NULL;
 		c->slabs++;
 		put(c, slab, SLAB_BYTES / sizeof(*e));

@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-int pgw__extent_addr_cmp(struct pgw__extent *a, struct pgw__extent *b)
+static int addr_cmp(struct pgw__extent *a, struct pgw__extent *b)
 {
 	return a->start < b->start ? -1 : a->start > b->start;
 }
@@ -15,11 +15,12 @@ static int size_cmp(struct pgw__extent *a, struct pgw__extent *b)
 {
 	if (a->len != b->len)
 		return a->len < b->len ? -1 : 1;
-	return pgw__extent_addr_cmp(a, b);
+	return addr_cmp(a, b);
 }
 
-RB_GENERATE(pgw__extent_addr_tree, pgw__extent, by_addr, pgw__extent_addr_cmp)
 /* (RB_GENERATE_STATIC wants a macro of libbsd's own.) */
+RB_GENERATE_INTERNAL(
+    pgw__extent_addr_tree, pgw__extent, by_addr, addr_cmp, __attribute__((unused)) static)
 RB_GENERATE_INTERNAL(
     pgw__extent_size_tree, pgw__extent, by_size, size_cmp, __attribute__((unused)) static)
 

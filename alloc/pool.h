@@ -59,8 +59,4 @@ int pgw__pool_cut(struct pgw__pool *p, struct pgw_range r);
 struct pgw__extent *pgw__pool_oldest(struct pgw__pool *p);
 struct pgw__extent *pgw__pool_largest(struct pgw__pool *p);
 
-/* Extents by address, for a batch that is to be handed over in order. */
-RB_PROTOTYPE(pgw__extent_addr_tree, pgw__extent, by_addr, pgw__extent_addr_cmp)
-int pgw__extent_addr_cmp(struct pgw__extent *a, struct pgw__extent *b);
-
 #endif

@@ -25,6 +25,7 @@ static struct {
 	_Atomic uint64_t claim;
 	struct pgw__batch direct; /* between pgw__purge_direct_begin and _end */
 	struct pgw_range ranges[LARGE_RANGES];
+	struct pgw__extent *extents[LARGE_RANGES];
 	int status[LARGE_RANGES];
 } large;
 
@@ -50,7 +51,10 @@ static bool claim_large(struct pgw__batch *b)
 	if (claim == now || !atomic_compare_exchange_strong(&large.claim, &claim, now))
 		return false;
 	*b = (struct pgw__batch){
-		.ranges = large.ranges, .status = large.status, .cap = LARGE_RANGES
+		.ranges = large.ranges,
+		.status = large.status,
+		.extents = large.extents,
+		.cap = LARGE_RANGES,
 	};
 	return true;
 }
@@ -75,8 +79,11 @@ static size_t purge(struct pgw__batch *b, const struct order *o)
 static size_t purge_small(const struct order *o)
 {
 	struct pgw_range ranges[INLINE_RANGES];
+	struct pgw__extent *extents[INLINE_RANGES];
 	int status[INLINE_RANGES];
-	struct pgw__batch b = { .ranges = ranges, .status = status, .cap = INLINE_RANGES };
+	struct pgw__batch b = {
+		.ranges = ranges, .status = status, .extents = extents, .cap = INLINE_RANGES
+	};
 	size_t n = purge(&b, o);
 
 	if (n) {
@@ -144,7 +151,6 @@ bool pgw__purge_direct_begin(void)
 	if (!claim_large(&b))
 		return false;
 	large.direct = b;
-	pgw__space_batch_init(&large.direct);
 	return true;
 }
 
@@ -155,7 +161,6 @@ static void flush(struct pgw__batch *b)
 	pgw__space_list(b);
 	advise(b);
 	pgw__space_put(b);
-	pgw__space_batch_init(b);
 }
 
 int pgw__purge_direct_add(void *addr, size_t size)

@@ -36,8 +36,7 @@ static uint64_t clock_ms(clockid_t id)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* Coarse: it is read for every range that comes and goes. */
-static uint64_t stamp_ms(void)
+uint64_t pgw__space_stamp(void)
 {
 	return clock_ms(CLOCK_MONOTONIC_COARSE);
 }
@@ -58,20 +57,6 @@ static void forget(void)
 	pgw__space.in_flight_bytes = 0;
 }
 
-/* S5: whoever was purging is not in this process. What they had may be purged or not. */
-static void land(void)
-{
-	struct pgw__extent *e;
-
-	while ((e = TAILQ_FIRST(&pgw__space.in_flight))) {
-		TAILQ_REMOVE(&pgw__space.in_flight, e, queue);
-		e->stamp = stamp_ms();
-		if (pgw__pool_add(&pgw__space.pool[PENDING], e))
-			abort();
-	}
-	pgw__space.in_flight_bytes = 0;
-}
-
 static void set_up(bool handled)
 {
 	uint64_t g = atomic_load(&pgw__space.generation);
@@ -81,11 +66,11 @@ static void set_up(bool handled)
 	pgw__space.idle = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
 	pgw__space.sleeper = AWAKE;
 	pgw__space.pid = pgw__sys.getpid();
-	pgw__space.born_ms = stamp_ms();
+	pgw__space.born_ms = pgw__space_stamp();
 	if (g == 0 || (pgw__space.torn && !handled))
 		forget();
 	else
-		land();
+		pgw__space_land();
 	pgw__space.torn = false;
 	if (g) /* a child counts its own work; the arenas are its own as well */
 		pgw__space.n = (struct pgw_alloc_stats){
@@ -114,8 +99,7 @@ void pgw__space_unlock(void)
 	pthread_mutex_unlock(&pgw__space.lock);
 }
 
-/* Let others in, in the middle of something long (S3). */
-static bool breathe(size_t done)
+bool pgw__space_breathe(size_t done)
 {
 	if (done % PGW__SLICE)
 		return false;
@@ -212,7 +196,7 @@ void pgw__space_add(enum pgw__state s, struct pgw_range r)
 	}
 	e->start = r.start;
 	e->len = r.len;
-	e->stamp = stamp_ms();
+	e->stamp = pgw__space_stamp();
 	if (pgw__pool_add(&pgw__space.pool[s], e))
 		abort();
 }
@@ -318,8 +302,7 @@ bool pgw__space_over(const struct pgw__space_view *v)
 	return v->pending_bytes > v->limit || v->pending_ranges > pgw__option(PGW_ALLOC_RANGES);
 }
 
-/* Two threads own the same memory: going on would hand it out twice. */
-static void given_twice(void)
+void pgw__space_given_twice(void)
 {
 	static const char text[] = "pagewise: the same memory was given back twice; the heap is "
 				   "corrupt. Aborting.\n";
@@ -359,9 +342,9 @@ int pgw__space_give(void *addr, size_t size, struct pgw__space_view *v)
 	}
 	e->start = (uint64_t)addr;
 	e->len = size;
-	e->stamp = stamp_ms();
+	e->stamp = pgw__space_stamp();
 	if (pgw__pool_add(&pgw__space.pool[PENDING], e))
-		given_twice();
+		pgw__space_given_twice();
 	pgw__space.n.given++;
 	pgw__space.n.given_bytes += size;
 	pgw__space_set_held(pgw__space_held() - size);
@@ -376,144 +359,7 @@ int pgw__space_give(void *addr, size_t size, struct pgw__space_view *v)
 	return 0;
 }
 
-/* ---- purging ---- */
-
-void pgw__space_batch_init(struct pgw__batch *b)
-{
-	RB_INIT(&b->extents);
-	b->n = 0;
-}
-
-/* Into flight. The lock is held. */
-static void launch(struct pgw__batch *b, struct pgw__extent *e)
-{
-	if (RB_INSERT(pgw__extent_addr_tree, &b->extents, e))
-		given_twice();
-	TAILQ_INSERT_TAIL(&pgw__space.in_flight, e, queue);
-	pgw__space.in_flight_bytes += e->len;
-	b->n++;
-}
-
-int pgw__space_give_to(struct pgw__batch *b, void *addr, size_t size)
-{
-	struct pgw__extent *e;
-
-	pgw__space_lock();
-	e = pgw__extent_new(&pgw__space.cache);
-	if (e) {
-		e->start = (uint64_t)addr;
-		e->len = size;
-		launch(b, e);
-		pgw__space.n.given++;
-		pgw__space.n.given_bytes += size;
-		pgw__space_set_held(pgw__space_held() - size);
-	}
-	pgw__space_unlock();
-	return e ? 0 : -ENOMEM;
-}
-
-void pgw__space_list(struct pgw__batch *b)
-{
-	struct pgw__extent *e;
-	size_t i = 0;
-
-	RB_FOREACH (e, pgw__extent_addr_tree, &b->extents) {
-		b->ranges[i++] = (struct pgw_range){ e->start, e->len };
-	}
-}
-
-size_t pgw__space_take(struct pgw__batch *b, uint64_t target, uint64_t cutoff)
-{
-	struct pgw__pool *from = &pgw__space.pool[b->from_lazy ? LAZY : PENDING];
-	struct pgw__extent *e;
-
-	pgw__space_batch_init(b);
-	pgw__space_lock();
-	while (b->n < b->cap && (e = pgw__pool_oldest(from)) &&
-	       (from->bytes > target || e->stamp < cutoff)) {
-		pgw__pool_remove(from, e);
-		launch(b, e);
-		(void)breathe(b->n);
-	}
-	pgw__space_unlock();
-	pgw__space_list(b);
-	return b->n;
-}
-
-/* What has become of a range of a batch. The lock is held. */
-static enum pgw__state landed(const struct pgw__batch *b, int status, uint64_t len)
-{
-	enum pgw__state to = status ? STALE : b->to_lazy ? LAZY : CLEAN;
-
-	if (b->to_lazy) {
-		pgw__space.n.lazily_freed_bytes += len;
-	} else {
-		pgw__space.n.purged_ranges++;
-		pgw__space.n.purged_bytes += len;
-	}
-	if (to == CLEAN && !pgw_dontneed_zeroes())
-		to = STALE;
-	pgw__space.n.kept_ranges += to == STALE;
-	return to;
-}
-
-void pgw__space_put(struct pgw__batch *b)
-{
-	struct pgw__extent *near[POOLS] = { NULL };
-	struct pgw__extent *e, *next;
-	uint64_t now;
-	size_t i = 0;
-
-	pgw__space_lock();
-	now = stamp_ms();
-	pgw__space.n.purges++;
-	for (e = RB_MIN(pgw__extent_addr_tree, &b->extents); e; e = next, i++) {
-		enum pgw__state to = landed(b, b->status[i], e->len);
-
-		next = RB_NEXT(pgw__extent_addr_tree, &b->extents, e);
-		TAILQ_REMOVE(&pgw__space.in_flight, e, queue);
-		RB_REMOVE(pgw__extent_addr_tree, &b->extents, e);
-		pgw__space.in_flight_bytes -= e->len;
-		e->stamp = now;
-		if (pgw__pool_add_near(&pgw__space.pool[to], e, near[to]))
-			abort();
-		near[to] = e;
-		if (breathe(i + 1)) {
-			memset(near, 0, sizeof(near));
-			now = stamp_ms();
-		}
-	}
-	pgw__space_note_clean();
-	if (TAILQ_EMPTY(&pgw__space.in_flight))
-		pthread_cond_broadcast(&pgw__space.idle);
-	pgw__space_unlock();
-}
-
-uint64_t pgw__space_in_flight(void)
-{
-	uint64_t bytes;
-
-	pgw__space_lock();
-	bytes = pgw__space.in_flight_bytes;
-	pgw__space_unlock();
-	return bytes;
-}
-
-void pgw__space_drain(void)
-{
-	int old;
-
-	/* The wait is a cancellation point, and would end with the lock held. */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
-	pgw__space_lock();
-	while (!TAILQ_EMPTY(&pgw__space.in_flight)) {
-		pgw__space.torn = false;
-		pthread_cond_wait(&pgw__space.idle, &pgw__space.lock);
-		pgw__space.torn = true;
-	}
-	pgw__space_unlock();
-	pthread_setcancelstate(old, NULL);
-}
+/* ---- waiting ---- */
 
 struct pgw__space_view pgw__space_lock_and_view(void)
 {

@@ -73,18 +73,15 @@ int pgw__space_give(void *addr, size_t size, struct pgw__space_view *v);
 /* Is a purge due because of how much is pending? */
 bool pgw__space_over(const struct pgw__space_view *v);
 
-/* A set of ranges that are being purged. ranges and status: cap of each, the caller's. */
+/* A set of ranges that are being purged. ranges, status and extents: cap of each, the caller's. */
 struct pgw__batch {
 	bool from_lazy; /* lazy ranges, not pending ones */
 	bool to_lazy;	/* they are freed lazily */
 	struct pgw_range *ranges;
 	int *status;
+	struct pgw__extent **extents; /* in the order of addresses */
 	size_t cap, n;
-	struct pgw__extent_addr_tree extents;
 };
-
-/* Empty. */
-void pgw__space_batch_init(struct pgw__batch *b);
 
 /* Memory from jemalloc, straight into flight: it joins b, which has room for it (n < cap). Nobody can
  * reuse it before pgw__space_put. 0 or -ENOMEM (it stays the caller's). */
@@ -97,7 +94,8 @@ void pgw__space_list(struct pgw__batch *b);
  * their bytes are above target, and all whose stamp is at most cutoff. Returns how many. */
 size_t pgw__space_take(struct pgw__batch *b, uint64_t target, uint64_t cutoff);
 
-/* The batch has been advised; b->status has the results. Its ranges become clean, lazy or stale. */
+/* The batch has been advised; b->status has the results. Its ranges become clean, lazy or stale, and b
+ * is empty. */
 void pgw__space_put(struct pgw__batch *b);
 
 /* Unmap clean (and stale) space above the option, and hide what is large of the rest. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * space_private.h - what space.c and request.c share; the invariants are in space.h.
+ * space_private.h - what space.c, request.c, flight.c and dump.c share; the invariants are in space.h.
  */
 #ifndef PGW_ALLOC_SPACE_PRIVATE_H
 #define PGW_ALLOC_SPACE_PRIVATE_H
@@ -41,6 +41,19 @@ static inline void pgw__space_set_held(uint64_t v)
 }
 
 void pgw__space_lock(void); /* pgw__space_unlock is in space.h */
+
+/* After every range of something long (S3): lets others in, now and then. true: it has just done so,
+ * and what was known of the pools is not true any more. */
+bool pgw__space_breathe(size_t done);
+
+/* The time for a range that arrives, in ms. Of a coarse clock: it is read for every one of them. */
+uint64_t pgw__space_stamp(void);
+
+/* Two threads own the same memory: to go on would hand it out twice. Says so, and aborts. */
+_Noreturn void pgw__space_given_twice(void);
+
+/* flight.c, in a forked child: what was in flight is pending again (S5). */
+void pgw__space_land(void);
 
 /* Put a range into a pool. Without an extent for it the memory is unmapped: that is what clean
  * space comes to anyway. The lock is held. */

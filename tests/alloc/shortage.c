@@ -93,7 +93,10 @@ static struct pgw_alloc_stats stats(void)
  * been refused twice: when it was made, and after what was free (nothing) had been unmapped. */
 static struct pgw_range ranges[8];
 static int status[8];
-static struct pgw__batch batch = { .ranges = ranges, .status = status, .cap = 8 };
+static struct pgw__extent *extents[8];
+static struct pgw__batch batch = {
+	.ranges = ranges, .status = status, .extents = extents, .cap = 8
+};
 
 static void *put_later(void *arg)
 {

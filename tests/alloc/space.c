@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -450,12 +451,13 @@ static void take_stops_at_target_and_cutoff(void **state)
 {
 	struct pgw_range ranges[4];
 	int status[4] = { 0 };
-	struct pgw__batch b = { .ranges = ranges, .status = status, .cap = 4 };
+	struct pgw__extent *extents[4];
+	struct pgw__batch b = { .ranges = ranges, .status = status, .extents = extents, .cap = 4 };
 	unsigned char *a = dirty(32 * PAGE);
 
 	(void)state;
 	for (size_t i = 0; i < 32; i += 2)
-		give(a + i * PAGE, PAGE);
+		give(a + (i ^ 2) * PAGE, PAGE); /* each second one before the first */
 	assert_int_equal(pgw__space_take(&b, 16 * PAGE, 0), 0);
 	assert_int_equal(pgw__space_take(&b, 14 * PAGE, 0), 2);
 	assert_int_equal(stats().in_flight_bytes, 2 * PAGE);
@@ -484,7 +486,7 @@ static void purged_directly(void **state)
 	assert_true(pgw__purge_direct_begin());
 	assert_false(pgw__purge_direct_begin());
 	for (size_t i = 0; i < N; i++)
-		assert_int_equal(pgw__purge_direct_add(a + 2 * i * PAGE, PAGE), 0);
+		assert_int_equal(pgw__purge_direct_add(a + 2 * (i * 7 % N) * PAGE, PAGE), 0);
 	assert_int_equal(stats().pending_bytes_peak, 0);
 	assert_int_equal(stats().in_flight_bytes, (N - 1024) * PAGE);
 	assert_int_equal(stats().purges, 1);
@@ -501,24 +503,50 @@ static void purged_directly(void **state)
 	assert_int_equal(stats().purges, 3);
 }
 
-static void given_twice_aborts(void **state)
+static void aborts(void (*misuse)(unsigned char *a), unsigned char *a)
 {
-	unsigned char *a = dirty(4 * PAGE);
-	pid_t pid;
+	pid_t pid = fork();
 	int st;
 
-	(void)state;
-	pid = fork();
 	if (pid == 0) {
-		struct pgw__space_view v;
-
-		pgw__space_give(a, 4 * PAGE, &v);
 		(void)!close(STDERR_FILENO);
-		pgw__space_give(a + PAGE, PAGE, &v);
+		misuse(a);
 		_exit(0);
 	}
 	assert_int_equal(waitpid(pid, &st, 0), pid);
-	assert_true(WIFSIGNALED(st));
+	assert_true(WIFSIGNALED(st) && WTERMSIG(st) == SIGABRT);
+}
+
+static void give_twice(unsigned char *a)
+{
+	struct pgw__space_view v;
+
+	(void)pgw__space_give(a, 4 * PAGE, &v);
+	(void)pgw__space_give(a + PAGE, PAGE, &v);
+}
+
+static void fly_into_the_next(unsigned char *a)
+{
+	(void)pgw__purge_direct_begin();
+	(void)pgw__purge_direct_add(a + 2 * PAGE, PAGE);
+	(void)pgw__purge_direct_add(a + PAGE, 2 * PAGE);
+}
+
+static void fly_into_the_last(unsigned char *a)
+{
+	(void)pgw__purge_direct_begin();
+	(void)pgw__purge_direct_add(a, 2 * PAGE);
+	(void)pgw__purge_direct_add(a + PAGE, PAGE);
+}
+
+static void given_twice_aborts(void **state)
+{
+	unsigned char *a = dirty(4 * PAGE);
+
+	(void)state;
+	aborts(give_twice, a);
+	aborts(fly_into_the_next, a);
+	aborts(fly_into_the_last, a);
 }
 
 /* A child goes on with what was in flight in its parent, and does not wait for anybody. */
@@ -526,7 +554,8 @@ static void child_has_nothing_in_flight(void **state)
 {
 	struct pgw_range ranges[4];
 	int status[4] = { 0 };
-	struct pgw__batch b = { .ranges = ranges, .status = status, .cap = 4 };
+	struct pgw__extent *extents[4];
+	struct pgw__batch b = { .ranges = ranges, .status = status, .extents = extents, .cap = 4 };
 	unsigned char *a = dirty(8 * PAGE);
 	uint64_t generation = pgw__space_generation();
 	pid_t pid;
