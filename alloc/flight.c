@@ -137,7 +137,7 @@ void pgw__space_put(struct pgw__batch *b)
 		pgw__space.in_flight_bytes -= e->len;
 		e->stamp = now;
 		if (pgw__pool_add_near(&pgw__space.pool[to], e, near[to]))
-			abort();
+			pgw__space_given_twice();
 		near[to] = e;
 		if (pgw__space_breathe(i + 1)) {
 			memset(near, 0, sizeof(near));

@@ -350,22 +350,6 @@ __attribute__((visibility("default"))) int malloc_trim(size_t pad)
 	return after.purged_ranges - after.kept_ranges > before.purged_ranges - before.kept_ranges;
 }
 
-#if JEMALLOC_VERSION_BUGFIX == 0
-/* The one function of glibc's family that jemalloc lacks before 5.3.1. Its memory would be glibc's, and
- * end in our free. */
-__attribute__((visibility("default"))) void *pvalloc(size_t size)
-{
-	size_t page = pgw_page_size(), rounded = (size + page - 1) & ~(page - 1);
-	void *p = NULL;
-	int err = rounded < size ? ENOMEM : posix_memalign(&p, page, rounded ? rounded : page);
-
-	if (!err)
-		return p;
-	errno = err;
-	return NULL;
-}
-#endif
-
 int pgw_alloc_option_set(enum pgw_alloc_option option, uint64_t value)
 {
 	if (option == PGW_ALLOC_HOOKS || (option == PGW_ALLOC_THREAD && pgw__purger_running()))

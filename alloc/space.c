@@ -198,7 +198,7 @@ void pgw__space_add(enum pgw__state s, struct pgw_range r)
 	e->len = r.len;
 	e->stamp = pgw__space_stamp();
 	if (pgw__pool_add(&pgw__space.pool[s], e))
-		abort();
+		pgw__space_given_twice();
 }
 
 void pgw__space_note_clean(void)
@@ -307,6 +307,7 @@ void pgw__space_given_twice(void)
 	static const char text[] = "pagewise: the same memory was given back twice; the heap is "
 				   "corrupt. Aborting.\n";
 
+	pgw__space_unlock(); /* nothing was changed, and a handler of SIGABRT may want memory */
 	(void)pgw__sys_write_all(STDERR_FILENO, text, sizeof(text) - 1);
 	abort();
 }

@@ -49,7 +49,8 @@ bool pgw__space_breathe(size_t done);
 /* The time for a range that arrives, in ms. Of a coarse clock: it is read for every one of them. */
 uint64_t pgw__space_stamp(void);
 
-/* Two threads own the same memory: to go on would hand it out twice. Says so, and aborts. */
+/* Two threads own the same memory: to go on would hand it out twice. Says so, and aborts. The lock is
+ * held, and what it guards is as it should be. */
 _Noreturn void pgw__space_given_twice(void);
 
 /* flight.c, in a forked child: what was in flight is pending again (S5). */

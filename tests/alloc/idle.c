@@ -99,6 +99,20 @@ static int blocks(void)
 	return falls_to(before + 8 * MIB) ? 0 : wrong("the memory stays");
 }
 
+/* In a few large ones, between others that stay: it takes few calls of malloc and free, and the thread must
+ * be there by the end of them. */
+static int few_blocks(void)
+{
+	size_t before = resident(), stays = 19 * 3 * MIB;
+
+	fill(38, 3 * MIB);
+	if (resident() < before + 2 * stays)
+		return wrong("114 MiB are not resident");
+	for (size_t i = 0; i < 38; i += 2)
+		free(v[i]);
+	return falls_to(before + stays + 8 * MIB) ? 0 : wrong("the memory stays");
+}
+
 /* The same where the kernel may take it lazily first: resident memory falls all the same, later. */
 static int lazily(void)
 {
@@ -334,6 +348,7 @@ static int by_all_arenas(void)
 
 static const struct test_case cases[] = {
 	{ "blocks", blocks },
+	{ "few-blocks", few_blocks },
 	{ "lazily", lazily },
 	{ "lazy-for-ever", lazy_for_ever },
 	{ "again", again },

@@ -8,7 +8,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <malloc.h>
 #include <pthread.h>
 #include <seccomp.h>
 #include <signal.h>
@@ -736,26 +735,6 @@ static int idle(void)
 	return resident_pages() + 9000 < full ? 0 : wrong("memory is still resident");
 }
 
-/* ---- cases: a function that few use ---- */
-
-static int whole_pages(void)
-{
-	size_t page = (size_t)sysconf(_SC_PAGESIZE), sizes[] = { 0, 1, page, page + 1 };
-	volatile size_t huge = SIZE_MAX - 1;
-
-	for (int i = 0; i < 4; i++) {
-		size_t whole = (sizes[i] + page - 1) / page * page;
-		unsigned char *p = pvalloc(sizes[i]);
-
-		if (!p || (uintptr_t)p % page || malloc_usable_size(p) < whole)
-			return wrong("pvalloc");
-		memset(p, 1, whole);
-		free(p);
-	}
-	errno = 0;
-	return !pvalloc(huge) && errno == ENOMEM ? 0 : wrong("too much");
-}
-
 /* ---- cases: before everything ---- */
 
 static void *early[100];
@@ -808,7 +787,6 @@ static const struct test_case cases[] = {
 	{ "exit-child", exit_child },
 	{ "signals", signals },
 	{ "idle", idle },
-	{ "whole-pages", whole_pages },
 	{ "constructors", constructors },
 };
 
