@@ -157,11 +157,13 @@ bool pgw__options_parse(
     const char **text, struct pgw_env_options *o, struct pgw__options_error *error)
 {
 	while (**text) {
-		*error = (struct pgw__options_error){ .item = *text, .len = strcspn(*text, ",") };
-		*text += error->len;
-		*text += **text == ',';
-		if (error->len)
-			error->why = set_item(error->item, error->len, o);
+		const char *item = *text;
+		size_t len = strcspn(item, ",");
+
+		*error = (struct pgw__options_error){ .item = item, .len = len };
+		*text = item + len + (item[len] == ',');
+		if (len > 0)
+			error->why = set_item(item, len, o);
 		if (error->why)
 			return false;
 	}
