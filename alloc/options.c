@@ -127,25 +127,25 @@ static const char *set_item(const char *item, size_t len)
 		return NULL;
 	}
 	return "is not a known key (pending, share, ranges, age, clean, chunk, hide, thread, "
-	       "hooks)";
+	       "hooks, "
+	       "advice, lazy, pressure, deepbind)";
 }
 
-const char *pgw__options_parse(const char *text, const char **bad, size_t *bad_len)
+const char *pgw__options_parse(const char **text, const char **bad, size_t *bad_len)
 {
-	const char *why = NULL;
+	while (**text) {
+		const char *item = *text;
+		size_t len = strcspn(item, ",");
+		const char *why = len ? set_item(item, len) : NULL;
 
-	while (*text) {
-		size_t len = strcspn(text, ",");
-		const char *w = len ? set_item(text, len) : NULL;
-
-		if (w && !why) {
-			why = w;
-			*bad = text;
+		*text = item + len + (item[len] == ',');
+		if (why) {
+			*bad = item;
 			*bad_len = len;
+			return why;
 		}
-		text += len + (text[len] == ',');
 	}
-	return why;
+	return NULL;
 }
 
 static char *append(char *to, const char *end, const char *s, size_t len)
@@ -156,24 +156,29 @@ static char *append(char *to, const char *end, const char *s, size_t len)
 	return to + len;
 }
 
-void pgw__options_load(void)
+/* "key:value" and why it is not taken. */
+static void complain(const char *bad, size_t len, const char *why)
 {
 	static const char head[] = "pagewise: PAGEWISE_ALLOC: \"";
 	static const char tail[] = "; ignored (see libpagewise-alloc(7))\n";
-	const char *text = secure_getenv("PAGEWISE_ALLOC");
-	const char *bad, *why;
-	char line[256], *p = line, *end = line + sizeof(line) - sizeof(tail);
-	size_t len;
+	char line[320], *p = line, *end = line + sizeof(line) - sizeof(tail);
 
-	why = text ? pgw__options_parse(text, &bad, &len) : NULL;
-	if (!why)
-		return;
 	p = append(p, end, head, sizeof(head) - 1);
 	p = append(p, end, bad, len < 80 ? len : 80);
 	p = append(p, end, "\" ", 2);
 	p = append(p, end, why, strlen(why));
 	memcpy(p, tail, sizeof(tail) - 1);
 	(void)pgw__sys_write_all(STDERR_FILENO, line, (size_t)(p - line) + sizeof(tail) - 1);
+}
+
+void pgw__options_load(void)
+{
+	const char *text = secure_getenv("PAGEWISE_ALLOC");
+	const char *bad, *why;
+	size_t len;
+
+	while (text && (why = pgw__options_parse(&text, &bad, &len)))
+		complain(bad, len, why);
 }
 
 int pgw_alloc_option_get(enum pgw_alloc_option option, uint64_t *value)

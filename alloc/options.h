@@ -22,9 +22,9 @@ static inline uint64_t pgw__option(enum pgw_alloc_option o)
  * write(2): it runs inside the first malloc of the process. */
 void pgw__options_load(void);
 
-/* Take "key:value,...". What is wrong is skipped; the first such item is returned in *bad, *bad_len
- * (pointing into text) with the reason as static text, NULL if all is well. */
-const char *pgw__options_parse(const char *text, const char **bad, size_t *bad_len);
+/* Take "key:value,..." up to and with the first item that is wrong, which is skipped: *text is behind
+ * it then, *bad and *bad_len are the item, and the reason, static, is returned. NULL: all is taken. */
+const char *pgw__options_parse(const char **text, const char **bad, size_t *bad_len);
 
 /* 0, -EINVAL (no such option), -ERANGE. */
 int pgw__option_set(enum pgw_alloc_option option, uint64_t value);
