@@ -212,10 +212,13 @@ static int freeing_threads(void)
 static int little(void)
 {
 	struct pgw_alloc_stats s;
+	size_t page, len = sizeof(page);
 
+	if (mallctl("arenas.page", &page, &len, NULL, 0))
+		return wrong("arenas.page");
 	free(malloc(64 * KIB));
 	nap(1500);
-	fill(10, 32 * KIB + 1);
+	fill(10, 8 * page + 1); /* each by itself, not in a slab with others */
 	drop(10);
 	if (stats().threads != 1)
 		return wrong("no purger");

@@ -101,24 +101,36 @@ static const char *plain(int advice, int zeroes)
 	return answer;
 }
 
-/* Huge pages are made of whole aligned ones only. Two ranges, each a huge page of x86-64; what is
- * smaller elsewhere fits too. */
+/* 2 MiB where pages are of 4 KiB, 32 MiB where of 16. */
+static size_t huge_bytes(void)
+{
+	FILE *f = fopen("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "r");
+	size_t bytes;
+
+	if (!f || fscanf(f, "%zu", &bytes) != 1)
+		bytes = 2 << 20;
+	if (f)
+		(void)fclose(f);
+	return bytes;
+}
+
+/* Huge pages are made of whole aligned ones only. Two ranges, each a huge page. */
 static const char *collapse(int plain_call, int self)
 {
-	enum { HUGE_BYTES = 2 << 20, COLLAPSE = 25 };
-	size_t len = 4 * (size_t)HUGE_BYTES;
+	enum { COLLAPSE = 25 };
+	const size_t huge = huge_bytes(), len = 4 * huge;
 	unsigned char *p =
 	    mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	unsigned char *at = p + (-(uintptr_t)p & (HUGE_BYTES - 1));
-	struct iovec v[2] = { { at, HUGE_BYTES }, { at + HUGE_BYTES, HUGE_BYTES } };
+	unsigned char *at = p + (-(uintptr_t)p & (huge - 1));
+	struct iovec v[2] = { { at, huge }, { at + huge, huge } };
 	const char *answer;
 
 	if (p == MAP_FAILED)
 		return "no-memory";
-	memset(at, 0x5a, 2 * HUGE_BYTES);
-	answer = plain_call ? answer_of(madvise(at, HUGE_BYTES, COLLAPSE), 0)
-			    : answer_of(syscall(NR_PROCESS_MADVISE, self, v, 2, COLLAPSE, 0),
-				  2 * HUGE_BYTES);
+	memset(at, 0x5a, 2 * huge);
+	answer = plain_call
+		     ? answer_of(madvise(at, huge, COLLAPSE), 0)
+		     : answer_of(syscall(NR_PROCESS_MADVISE, self, v, 2, COLLAPSE, 0), 2 * huge);
 	(void)munmap(p, len);
 	return answer;
 }
