@@ -11,6 +11,8 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "gate.h"
@@ -147,14 +149,28 @@ static void note_file(struct pgw__env *e, int fd)
 	atomic_store_explicit(&e->ino, st.st_ino, memory_order_relaxed);
 }
 
+int pgw__env_examine(int fd, struct stat *st)
+{
+	struct statx x;
+
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_SIZE, &x)) /* old, or filtered */
+		return fstat(fd, st) ? -errno : 0;
+	st->st_dev = makedev(x.stx_dev_major, x.stx_dev_minor);
+	st->st_ino = x.stx_ino;
+	st->st_size = (off_t)x.stx_size;
+	return 0;
+}
+
 int pgw__env_check_fd(const struct pgw__env *e, int fd)
 {
 	struct stat st;
+	int rc;
 
 	if (!atomic_load_explicit(&e->ino, memory_order_relaxed))
 		return 0; /* nothing is known of it */
-	if (fstat(fd, &st))
-		return -errno;
+	rc = pgw__env_examine(fd, &st);
+	if (rc)
+		return rc;
 	return st.st_ino == atomic_load_explicit(&e->ino, memory_order_relaxed) &&
 		       st.st_dev == atomic_load_explicit(&e->dev, memory_order_relaxed)
 		   ? 0

@@ -161,6 +161,11 @@ struct pgw__env *pgw__env_by_address(const void *p);
  * after fork, those of the parent are found too. */
 struct pgw__env *pgw__env_by_file(const struct pgw__env *except, dev_t dev, ino_t ino);
 
+/* Device, inode and size of an open file; nothing else of *st is set. For each commit: fstat also asks for
+ * times, and since Linux 6.13 the write after that is given one of its own, and dirties the inode.
+ * 0 or -errno. */
+int pgw__env_examine(int fd, struct stat *st);
+
 /* Is the descriptor, which LMDB keeps, still of the data file? A program that closes what it does not know
  * (closefrom, daemon) and opens something else gets the same number for that, and we must not write there.
  * 0, or -EBADF. */

@@ -140,7 +140,7 @@ void pgw__space_begin(struct pgw__env *e, uint64_t end)
 	s->why = 0;
 	if (!s->have)
 		return;
-	if (fstat(atomic_load_explicit(&e->fd, memory_order_relaxed), &st) ||
+	if (pgw__env_examine(atomic_load_explicit(&e->fd, memory_order_relaxed), &st) ||
 	    (uint64_t)st.st_size < s->have * e->psize)
 		s->have = 0; /* S1 */
 }
