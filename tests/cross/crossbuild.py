@@ -73,7 +73,7 @@ def sysroot(arch, whole=False):
 def pkgconfig_files(root, lib, where):
     """Copies of the .pc files of root that say where the libraries are. (A sys_root would be put
     before what is searched for, and not before what the build asks a .pc file for.)"""
-    where.mkdir(exist_ok=True)
+    where.mkdir(parents=True, exist_ok=True)
     for pc in (lib / "pkgconfig").glob("*.pc"):
         text = re.sub(r"(^\w+=|-I|-L)/usr\b", rf"\1{root}/usr", pc.read_text(encoding="utf-8"), flags=re.M)
         (where / pc.name).write_text(text, encoding="utf-8")
