@@ -732,7 +732,7 @@ static int idle(void)
 	}
 	if (stats().pending_bytes)
 		return wrong("memory is still pending");
-	return resident() + 36000 * 1000 < full ? 0 : wrong("memory is still resident");
+	return resident() + 9000 * 4096 < full ? 0 : wrong("memory is still resident");
 }
 
 /* ---- cases: before everything ---- */
