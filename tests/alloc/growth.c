@@ -74,18 +74,8 @@ static size_t mappings(void)
 static int one(void)
 {
 	struct block b = { NULL, 0, 0 };
-	size_t before;
+	size_t before = mappings();
 
-	/* The purger's stack is none of the block's mappings, and the purger may come at any time. */
-	for (int i = 0; i < 100 && !stats().threads; i++) {
-		char *p = malloc(4 * MIB);
-
-		if (!p)
-			return wrong("malloc");
-		memset(p, 1, 4 * MIB);
-		free(p);
-	}
-	before = mappings();
 	for (size_t size = 64 * KIB; size <= 128 * MIB; size += 64 * KIB)
 		if (!resize(&b, size, 1))
 			return wrong("realloc");
