@@ -199,7 +199,7 @@ static void *alloc_at(struct pgw_range r, bool *zero)
 	}
 	pgw__space_unlock();
 	if (err) {
-		pgw__growth_failed(r.len);
+		pgw__growth_failed(r);
 		return NULL;
 	}
 	settle(got, n, zero);
@@ -292,10 +292,10 @@ static void *alloc_chunk(uint64_t size, uint64_t align)
 }
 
 /* A block that has grown, and will again. */
-static void *alloc_growing(uint64_t size, uint64_t align)
+static void *alloc_growing(struct pgw_range failed, uint64_t size, uint64_t align)
 {
-	int err = -EEXIST;
-	struct pgw_range r = { 0, size };
+	struct pgw_range r = { pgw__growth_behind(failed, size, align), size };
+	int err = r.start ? map_at(r) : -EEXIST;
 
 	for (int i = 0; i < GROWTH_TRIES && err == -EEXIST; i++) {
 		r.start = pgw__growth_place(size, align);
@@ -345,12 +345,13 @@ static void *alloc_reclaimed(uint64_t size, uint64_t align)
 
 void *pgw__space_alloc(void *addr, size_t size, size_t align, bool *zero)
 {
+	struct pgw_range failed;
 	struct piece got;
 	void *p;
 
 	if (addr)
 		return alloc_at((struct pgw_range){ (uint64_t)addr, size }, zero);
-	if (pgw__growth_seen(size) && (p = alloc_growing(size, align))) {
+	if (pgw__growth_seen(size, &failed) && (p = alloc_growing(failed, size, align))) {
 		*zero = true;
 		return p;
 	}
