@@ -68,7 +68,8 @@ static _Atomic uint64_t retry_ms;
 static _Atomic uint64_t traffic; /* bytes since the arenas were last looked at; no thread yet */
 static _Atomic uint64_t check_at = CHECK_BYTES; /* when to look next */
 static atomic_bool exiting;
-static _Atomic uint64_t left; /* the generation whose main thread has ended; 0: none */
+static _Atomic uint64_t left;	/* the generation whose main thread has ended; 0: none */
+static _Atomic uint64_t paused; /* the generation that is to have no thread for now; 0: none */
 
 /* The generation of the thread, once it can be joined; 0: none, or somebody has taken it, and joins
  * or detaches it. */
@@ -96,6 +97,14 @@ static bool main_has_left(void)
 	uint64_t g = atomic_load(&left);
 
 	return g && g == pgw__space_generation();
+}
+
+/* There is to be no thread. A child that is forked meanwhile is not meant. */
+static bool unwanted(void)
+{
+	uint64_t g = atomic_load(&paused);
+
+	return main_has_left() || (g && g == pgw__space_generation());
 }
 
 static void decay(struct watch *w, uint64_t now)
@@ -153,7 +162,7 @@ static bool retire(void)
 	enum activity resting = RESTING;
 
 	if (!take_thread())
-		return false; /* main leaves, and waits for this thread */
+		return false; /* somebody waits for this thread to end */
 	atomic_store(&running, 0);
 	if (!atomic_compare_exchange_strong(&activity, &resting, BUSY) &&
 	    atomic_compare_exchange_strong(&running, &none, mine)) {
@@ -182,7 +191,7 @@ static bool turn(struct watch *w)
 	next = earlier(w->decay_ms, lazy_due(&v));
 	if (next || v.pending_ranges)
 		w->end_ms = 0;
-	if (main_has_left()) {
+	if (unwanted()) {
 		pgw__space_unlock();
 		return false;
 	}
@@ -264,7 +273,7 @@ static void start(uint64_t generation)
 	/* pthread_create allocates, and comes by here: the claim sends it away. */
 	if (old == generation || !atomic_compare_exchange_strong(&running, &old, generation))
 		return;
-	if (main_has_left()) {
+	if (unwanted()) {
 		atomic_store(&running, 0);
 	} else if (make_thread()) {
 		atomic_store(&retry_ms, pgw__now_ms() + RETRY_AFTER_MS);
@@ -290,22 +299,48 @@ static void note_traffic(void)
 		pgw__space_wake();
 }
 
+/* The thread ends, if it is there; what makes it unwanted has been said. */
+static bool end_thread(void)
+{
+	bool taken = false;
+
+	while (pgw__purger_running() && !(taken = take_thread()))
+		(void)sched_yield(); /* it is being made, or about to end */
+	if (!taken)
+		return false;
+	pgw__space_wake();
+	(void)pthread_join(thread, NULL);
+	atomic_store(&running, 0);
+	return true;
+}
+
 /* The last thread to end runs exit(3)'s handlers. That must not be ours, whose descriptors are not
  * the program's (pressure.c). */
 void pgw__purger_main_leaves(void)
 {
-	bool taken = false;
-
 	if (!pgw__space_generation())
 		return;
 	atomic_store(&left, pgw__space_generation());
-	while (pgw__purger_running() && !(taken = take_thread()))
-		(void)sched_yield(); /* it is being made, or about to end */
-	if (!taken)
-		return;
-	pgw__space_wake();
-	(void)pthread_join(thread, NULL);
-	atomic_store(&running, 0);
+	(void)end_thread();
+}
+
+/* In a vfork child the thread is not this process's, which has one thread as it is. */
+bool pgw__purger_pause(void)
+{
+	if (!pgw__purger_running() || pgw__sys.getpid() != pgw__space_pid())
+		return false;
+	atomic_store(&paused, pgw__space_generation());
+	return end_thread();
+}
+
+/* At once, for the program may not come by again: what it left unused is to go back. */
+void pgw__purger_resume(bool was_there)
+{
+	uint64_t g = pgw__space_generation();
+
+	(void)atomic_compare_exchange_strong(&paused, &g, 0);
+	if (was_there && !atomic_load(&exiting))
+		start(pgw__space_generation());
 }
 
 static bool young(void)

@@ -24,7 +24,7 @@
  * Where there is no thread (not yet, PAGEWISE_ALLOC=thread:off, no more threads to be had, a vfork
  * child, main has ended) the thread that frees purges, once what is pending is over the limit.
  *
- *   none ──(worth_it, safe point)──► running in this generation ──(fork, rested, main ends)──► none
+ *   none ──(worth_it, safe point)──► running in this generation ──(fork, rested, main ends, paused)──► none
  *    └─(over the limit)─► purge inline  │  └──(a quarter over) ───► also purge inline
  *                                       ▼
  *                    busy ◄──(something pending, or 64 KiB of traffic)── resting
@@ -69,6 +69,11 @@ void pgw__purger_exit(void);
 
 /* The main thread ends, and the process does not: end, and make no thread any more. */
 void pgw__purger_main_leaves(void);
+
+/* A process that must have one thread only, for a system call, has none of ours between these. Returns
+ * whether it was there; then resume makes another. Not in a signal handler, nor in a hook. */
+bool pgw__purger_pause(void);
+void pgw__purger_resume(bool was_there);
 
 /* In the forking thread, before jemalloc takes its locks: purge what the child would have to copy.
  * alone: there is no other thread. */

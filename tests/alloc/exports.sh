@@ -27,7 +27,7 @@ pgw_report_register_0@@PAGEWISE_0.1
 END
 diff -u "$tmp/versioned.expected" "$tmp/versioned" >&2 || fail "other versioned symbols"
 
-# The list of Debian 12's, for machines without it; and two of the C library's that it lacks.
+# The list of Debian 12's, for machines without it; and four of the C library's that it lacks.
 cat >"$tmp/jemalloc" <<END
 _ZdaPv
 _ZdaPvRKSt9nothrow_t
@@ -72,6 +72,8 @@ rallocx
 realloc
 sallocx
 sdallocx
+setns
+unshare
 valloc
 xallocx
 END
