@@ -82,6 +82,24 @@ assert [x['number'] for x in r['records']].count(1) == 1
 EOF
 mdb_stat "$tmp/killed" >/dev/null || fail 'plain LMDB does not open what was recovered'
 
+# Standard input and output closed: the lock file, which gets the number 1 then, is not what the
+# readers are listed in. So many that they fill the buffer while it is open.
+mkdir "$tmp/read"
+"$python" - "$tmp/read" "$pagewise" <<'EOF' || fail 'stat wrote into the lock file'
+import lmdb, os, subprocess, sys
+env = lmdb.open(sys.argv[1], map_size=1 << 20, max_readers=600)
+with env.begin(write=True) as txn:
+    txn.put(b'key', b'value')
+readers = [env.begin() for i in range(500)]
+for txn in readers:
+    txn.get(b'key')
+size = os.stat(sys.argv[1] + '/lock.mdb').st_size
+command = 'exec "$1" stat "$2" <&- >&-'
+run = subprocess.run(['sh', '-c', command, 'sh', sys.argv[2], sys.argv[1]], stderr=subprocess.PIPE)
+assert run.returncode == 1 and b'cannot write the output' in run.stderr, run
+assert os.stat(sys.argv[1] + '/lock.mdb').st_size == size
+EOF
+
 # Wrong use.
 expect_code 2 "$pagewise" recover
 expect_message 'one environment'
