@@ -41,7 +41,12 @@ def cache_dir():
 @contextlib.contextmanager
 def cache_lock(part=""):
     """One process at a time changes the cache, or a part of it that nothing else is in. Others wait."""
-    with open(cache_dir() / ("lock" + part), "w", encoding="ascii") as f:
+    path = cache_dir() / ("lock" + part)
+    try:
+        f = open(path, "w", encoding="ascii")
+    except OSError as e:
+        raise Unavailable(f"cannot write in the cache folder {path.parent}: {e.strerror}") from e
+    with f:
         fcntl.flock(f, fcntl.LOCK_EX)
         yield
 

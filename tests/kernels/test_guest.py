@@ -9,12 +9,39 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
 
 import guest  # noqa: E402
 import matrix  # noqa: E402
 import packages  # noqa: E402
+
+
+class Command(unittest.TestCase):
+    def expect(self, code, message, *arguments):
+        command = [sys.executable, pathlib.Path(__file__).with_name("run"), *arguments]
+        r = subprocess.run(command, capture_output=True, text=True, check=False)
+        self.assertEqual(r.returncode, code, r.stderr)
+        self.assertRegex(r.stderr, message)
+        self.assertNotIn("Traceback", r.stderr)
+
+    def test_from_what_is_not_json(self):
+        with tempfile.TemporaryDirectory() as tmp:
+            file = pathlib.Path(tmp, "file")
+            for data in (b"", b"\xff\0", b"{}", b"7", b"[7]", b'[{"version": "6.12"}]', b'[{"version": "6.12", '):
+                file.write_bytes(data)
+                self.expect(2, "file is not what --json writes", "--from", file)
+            self.expect(2, "none: No such file", "--from", f"{tmp}/none")
+
+    def test_json_that_cannot_be_written(self):
+        self.expect(2, "/dev/null/file: Not a directory", "9.99", "--json", "/dev/null/file")
+
+    def test_cache(self):
+        for path, why in (("/dev/null/cache", "cannot make the cache"), ("/proc/self", "cannot write in the cache")):
+            with unittest.mock.patch.dict(os.environ, PAGEWISE_CACHE=path):
+                with self.assertRaisesRegex(packages.Unavailable, why), packages.cache_lock():
+                    pass
 
 
 class Sources(unittest.TestCase):
