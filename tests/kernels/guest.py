@@ -205,7 +205,10 @@ def run(kern, root, tasks, *, seconds=600, memory=1024, cpus=2, append="", qemu_
     start, died = time.monotonic(), ""
     with tempfile.TemporaryDirectory(prefix="pagewise-guest-") as tmp:
         tmp = pathlib.Path(tmp)
-        root.write(tmp / "initrd")
+        try:
+            root.write(tmp / "initrd")
+        except OSError as e:
+            raise Unavailable(f"cannot write the guest's root file system in {tmp}: {e.strerror}") from e
         for accel in (["kvm"] if kvm_usable(kern.machine) else []) + ["tcg"]:
             logs = pathlib.Path(keep) if keep else tmp / accel
             logs.mkdir(parents=True, exist_ok=True)

@@ -156,10 +156,13 @@ class Packages:
         )
 
     def call(self, program, *args, **kw):
-        return subprocess.run(
-            [program, "-c", self.conf, *args],
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, **kw,
-        )
+        try:
+            return subprocess.run(
+                [program, "-c", self.conf, *args],
+                stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, **kw,
+            )
+        except subprocess.TimeoutExpired as e:
+            raise Unavailable(f"{program} {args[0]} did not end within {e.timeout:.0f} s") from e
 
     def refresh(self, force=False):
         """Fetch the lists if there are none, or old ones. Old ones do where new ones cannot be had."""
@@ -204,7 +207,11 @@ class Packages:
                 raise Unavailable(f"cannot download {' '.join(packages)}: {lines[0]}")
             tree = pathlib.Path(tmp) / "tree"
             for deb in debs:
-                subprocess.run(["dpkg-deb", "-x", deb, tree], check=True, stdin=subprocess.DEVNULL)
+                command = ["dpkg-deb", "-x", deb, tree]
+                r = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+                if r.returncode:
+                    why = (r.stderr.splitlines() or ["no message"])[0]
+                    raise Unavailable(f"cannot unpack {os.path.basename(deb)} in {self.root}: {why}")
             if not is_whole(tree):
                 raise Unavailable(f"{' '.join(packages)} do not hold what is expected of them")
             shutil.rmtree(target, ignore_errors=True)

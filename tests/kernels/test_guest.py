@@ -5,6 +5,7 @@
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -42,6 +43,31 @@ class Command(unittest.TestCase):
             with unittest.mock.patch.dict(os.environ, PAGEWISE_CACHE=path):
                 with self.assertRaisesRegex(packages.Unavailable, why), packages.cache_lock():
                     pass
+
+
+class Fetching(unittest.TestCase):
+    def packages(self, root="/", conf="none"):
+        p = packages.Packages.__new__(packages.Packages)
+        p.root, p.conf, p.get = pathlib.Path(root), conf, "apt-get"
+        return p
+
+    def test_that_does_not_end(self):
+        p = self.packages(conf="import time; time.sleep(60)")
+        with self.assertRaisesRegex(packages.Unavailable, "update did not end within"):
+            p.call(sys.executable, "update", timeout=0.1)
+
+    @unittest.skipUnless(shutil.which("dpkg-deb"), "dpkg-deb is not installed")
+    def test_package_that_cannot_be_unpacked(self):
+        def download(*_, cwd, **__):
+            pathlib.Path(cwd, "torso.deb").write_bytes(b"!<arch>\n")
+            return subprocess.CompletedProcess([], 0, "", "")
+
+        with tempfile.TemporaryDirectory() as tmp:
+            p = self.packages(tmp)
+            p.call = download
+            with self.assertRaisesRegex(packages.Unavailable, "cannot unpack torso.deb in /"):
+                p.unpack(["torso"], pathlib.Path(tmp, "target"))
+            self.assertEqual(os.listdir(tmp), [])
 
 
 class Sources(unittest.TestCase):
