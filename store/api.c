@@ -112,10 +112,14 @@ PUBLIC int pgw_env_wait(MDB_env *env, uint64_t ticket, int timeout_ms)
 
 	if (!e)
 		return EINVAL;
-	if (!c) { /* strict: committed is durable */
+	if (!c) { /* strict: committed is durable, unless MDB_NOSYNC was on, or the parent's in a child */
 		int rc = mdb_env_info(env, &info);
 
-		return rc ? rc : ticket > info.me_last_txnid ? EINVAL : -atomic_load(&e->failed);
+		if (rc || ticket > info.me_last_txnid)
+			return rc ? rc : EINVAL;
+		if (ticket <= atomic_load_explicit(&e->durable_txnid, memory_order_relaxed))
+			return 0;
+		return mdb_env_sync(env, 1);
 	}
 	if (timeout_ms >= 0)
 		deadline = pgw__clock_ns(CLOCK_MONOTONIC) + (uint64_t)timeout_ms * 1000000u;

@@ -128,7 +128,12 @@ static const void *map_start(const struct pgw__env *e)
 	return (const void *)atomic_load_explicit(&e->map_start, memory_order_relaxed);
 }
 
-static void leave_parents_lock(struct pgw__env *e)
+/* What LMDB's documentation forbids programs do: they open, and then become a daemon. The fence, the owner lock
+ * and the pins, whose slots are in the parent's name, are the parent's as long as it lives, and its pins
+ * in shared memory must not be moved. So the child is not attached. It may write, as durable as LMDB makes it,
+ * when the parent has closed the environment or ended (pgw__attach_check_plain). A transaction that was
+ * running is the parent's; what other threads were in the middle of is made anew, as nobody will end it. */
+static void leave_to_parent(struct pgw__env *e)
 {
 	struct pgw__checkpointer *c = atomic_load(&e->checkpointer);
 
@@ -136,16 +141,42 @@ static void leave_parents_lock(struct pgw__env *e)
 		pgw__sys.close(c->owner_fd);
 	if (c)
 		c->owner_fd = -1;
+	e->inherited = true;
+	e->attach_failed = true;
+	if (c)
+		e->parents = c;
+	atomic_store(&e->checkpointer, NULL);
+	if (atomic_load_explicit(&e->writing, memory_order_relaxed)) {
+		e->parents_txn = atomic_load(&e->writer);
+		pgw__space_end(e);
+	}
+	atomic_store(&e->writer, NULL);
+	atomic_store_explicit(&e->writing, false, memory_order_relaxed);
+	atomic_store(&e->updates, NULL);
+	e->gated = false;
+	(void)pgw__gate_init(e);
+	(void)pthread_mutex_init(&e->sync_lock, NULL);
+	pgw__dirty_init(&e->dirty);
+	pgw_ranges_init(&e->scratch);
+	e->trusted = false;
+	e->distrust = PGW_FULL_OTHER_WRITER;
 }
 
 static void in_child(void)
 {
-	pgw__env_each(leave_parents_lock);
+	pgw__env_each(leave_to_parent);
 }
 
-static void watch_forks(void)
+static void register_handler(void)
 {
-	(void)pthread_atfork(NULL, NULL, in_child); /* out of memory: the lock stays shared */
+	(void)pthread_atfork(NULL, NULL, in_child); /* out of memory: gate.c notices the child */
+}
+
+void pgw__attach_watch_forks(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, register_handler);
 }
 
 static int because(const char **why, const char *text, int rc)
@@ -162,6 +193,8 @@ static int possible(struct pgw__env *e, MDB_env *lmdb, const char **why)
 	(void)mdb_env_get_flags(lmdb, &flags);
 	if (flags & MDB_RDONLY)
 		return because(why, "it is opened read-only", PGW_NOT_POSSIBLE);
+	if (e->inherited)
+		return because(why, "it was opened before a fork, by the parent", PGW_NOT_POSSIBLE);
 	if (e->open_flags & MDB_NOLOCK)
 		return because(why, "it is opened with MDB_NOLOCK", PGW_NOT_POSSIBLE);
 	if (e->lock_fd < 0)
@@ -325,7 +358,6 @@ static int lock_and_attach(struct pgw__env *e, struct pgw__checkpointer *c)
 int pgw__attach(
     struct pgw__env *e, MDB_env *lmdb, const struct pgw_env_options *options, const char **why)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct pgw__checkpointer *c;
 	int rc = possible(e, lmdb, why);
 
@@ -334,7 +366,6 @@ int pgw__attach(
 	c = pgw__checkpoint_create(e, lmdb, options);
 	if (!c)
 		return because(why, explain(ENOMEM), ENOMEM);
-	pthread_once(&once, watch_forks);
 	rc = lock_and_attach(e, c);
 	if (rc) {
 		pgw__checkpoint_destroy(c);
@@ -457,13 +488,17 @@ __attribute__((destructor)) static void at_exit(void)
 	pgw__env_each(close_at_exit);
 }
 
+bool pgw__attach_fenced(const struct pgw__env *e)
+{
+	return e->psize >= PGW__PSIZE_MIN &&
+	       pgw__fence_of_map(map_start(e), e->psize) != PGW__FENCE_DOWN;
+}
+
 int pgw__attach_check_plain(struct pgw__env *e)
 {
 	int rc, owner = -1;
 
-	if (e->psize < PGW__PSIZE_MIN)
-		return 0;
-	if (pgw__fence_of_map(map_start(e), e->psize) == PGW__FENCE_DOWN)
+	if (!pgw__attach_fenced(e))
 		return 0;
 	rc = pgw__owner_lock(data_fd(e), &owner);
 	if (rc)
@@ -476,4 +511,19 @@ int pgw__attach_check_plain(struct pgw__env *e)
 		rc = lower_fence(e);
 	pgw__sys.close(owner);
 	return -rc;
+}
+
+int pgw__attach_check_sync(struct pgw__env *e, MDB_env *lmdb)
+{
+	MDB_txn *txn;
+	int rc;
+
+	if ((e->open_flags & MDB_RDONLY) || !pgw__attach_fenced(e))
+		return 0;
+	if (pgw__owner_exists(data_fd(e)))
+		return PGW_BUSY;
+	rc = mdb_txn_begin(lmdb, NULL, 0, &txn);
+	if (!rc)
+		mdb_txn_abort(txn);
+	return rc;
 }

@@ -23,6 +23,17 @@ void pgw__detach(struct pgw__env *e);
  * had it open: then it is made plain. 0, or PGW_BUSY or -errno: nothing may be written. */
 int pgw__attach_check_plain(struct pgw__env *e);
 
+/* Is the file fenced, by whomever? */
+bool pgw__attach_fenced(const struct pgw__env *e);
+
+/* Who is not attached is asked for a sync. Of a fenced file that makes nothing durable: after a power cut its
+ * owner's records count. 0; PGW_BUSY: it has an owner; or, the owner having died, the file is made plain as
+ * above, for which LMDB's writer lock is taken. */
+int pgw__attach_check_sync(struct pgw__env *e, MDB_env *lmdb);
+
+/* Have children of this process leave its environments alone. Any thread, any number of times. */
+void pgw__attach_watch_forks(void);
+
 /* Is the environment at path attached in this process already? LMDB does not support opening it twice
  * in a process: closing one would drop the locks of the other. */
 bool pgw__attached_here(const char *path, unsigned flags);

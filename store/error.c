@@ -26,7 +26,8 @@ static const char *own_text(int code)
 		       "proves a snapshot; run pagewise recover --check for details";
 	case PGW_NOT_POSSIBLE:
 		return "PGW_NOT_POSSIBLE: group and relaxed durability need a writable "
-		       "environment with locks and pages of 4 to 64 KiB; and pgw_update allows no "
+		       "environment with locks, not opened before a fork, and pages of 4 to 64 "
+		       "KiB; and pgw_update allows no "
 		       "mdb_drop";
 	default:
 		return NULL;

@@ -64,6 +64,7 @@ int pgw__open_env(MDB_env *env, const char *path, unsigned flags, mdb_mode_t mod
 		return pgw__lmdb_env_open(env, path, flags, mode);
 	if (path && pgw__attached_here(path, flags))
 		return PGW_BUSY;
+	pgw__attach_watch_forks();
 	call.env = pgw__env_claim(env);
 	if (!call.env)
 		return ENOMEM;
@@ -211,6 +212,8 @@ PUBLIC int mdb_env_sync(MDB_env *env, int force)
 	if (nothing_to_sync(call.env, env))
 		return 0;
 	rc = check_file(call.env);
+	if (!rc && (force || !(flags & MDB_NOSYNC)))
+		rc = pgw__attach_check_sync(call.env, env);
 	if (rc)
 		return rc;
 	return WITHIN(&call, pgw__lmdb_env_sync(env, force));
@@ -250,6 +253,7 @@ static int begin_writer(struct pgw__env *e, MDB_env *env, unsigned flags, MDB_tx
 		pgw__lmdb_txn_abort(new);
 		return rc;
 	}
+	e->parents_txn = NULL; /* LMDB uses one object for all */
 	atomic_store_explicit(&e->writer, new, memory_order_relaxed);
 	atomic_store_explicit(&e->writing, true, memory_order_relaxed);
 	pgw__commit_begin(e);
@@ -363,6 +367,10 @@ PUBLIC int mdb_txn_commit(MDB_txn *txn)
 	MDB_env *env = mdb_txn_env(txn);
 	struct pgw__env *e = env ? pgw__env_by_lmdb(env) : NULL;
 
+	if (e && e->parents_txn == txn) {
+		pgw__lmdb_txn_abort(txn);
+		return PGW_BUSY;
+	}
 	if (!e || atomic_load_explicit(&e->writer, memory_order_relaxed) != txn)
 		return pgw__lmdb_txn_commit(txn);
 	return pgw__commit_writer(e, env, txn, true);

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "attach.h"
 #include "options.h"
@@ -149,6 +150,9 @@ int pgw__gate_enter(struct pgw__env *e, MDB_env *lmdb, bool *gated)
 	*gated = false;
 	if (e->options.durability == PGW_DURABILITY_STRICT && !e->options.nosync_relaxed)
 		return 0;
+	c = pgw__checkpointer_of(e);
+	if (c && c->pid != getpid()) /* a child that was made without the handlers of fork */
+		return PGW_BUSY;
 	rc = pgw__gate_lock(e);
 	if (rc)
 		return rc;

@@ -184,7 +184,11 @@ const char *pgw_full_sync_name(enum pgw_full_sync reason);
  * EDEADLK; after a thread has ended with a write transaction open, MDB_PANIC from the next one, as
  * LMDB has it, and the file stays fenced when it is closed. mdb_env_close aborts a write transaction
  * of its own thread; one of another thread leaves the file fenced, for the next open to bring back.
- * So does an exit(3) from a signal handler that has interrupted a commit. */
+ * So does an exit(3) from a signal handler that has interrupted a commit. A child that goes on after
+ * fork(2) with an environment of its parent does not write beside it: it gets PGW_BUSY from mdb_txn_begin,
+ * from mdb_env_sync of what is not durable, and in every durability from the commit of a transaction that
+ * was running. When the parent has closed the environment, or ended, as where a program becomes a daemon,
+ * the child's transactions are as durable as LMDB makes them; it cannot attach. */
 enum pgw_durability {
 	/* Durable, in LMDB's own order: pages, barrier, meta page, barrier. */
 	PGW_DURABILITY_STRICT,
@@ -234,8 +238,8 @@ int pgw_env_open(const char *path, const struct pgw_env_options *options, MDB_en
 /* Set the durability of an open environment, and attach it if that is needed. No transaction may be
  * running in the process, and none may start before it returns. It can be done once.
  * 0; EINVAL (not open through this library, attached already, or options that make no sense); EBUSY
- * (a write transaction is running); PGW_BUSY; PGW_NOT_POSSIBLE (read-only, MDB_NOLOCK, or pages
- * below 4 or above 64 KiB); ENOMEM; MDB_READERS_FULL; or the error of a sync. */
+ * (a write transaction is running); PGW_BUSY; PGW_NOT_POSSIBLE (read-only, MDB_NOLOCK, opened
+ * before a fork, or pages below 4 or above 64 KiB); ENOMEM; MDB_READERS_FULL; or the error of a sync. */
 int pgw_env_attach(MDB_env *env, const struct pgw_env_options *options);
 
 /* mdb_txn_commit that does not wait: *ticket, a transaction id, can be waited for. With strict the
@@ -245,8 +249,8 @@ int pgw_env_attach(MDB_env *env, const struct pgw_env_options *options);
 int pgw_txn_commit_async(MDB_txn *txn, uint64_t *ticket);
 
 /* Wait until a transaction is durable, and all before it. timeout_ms: negative for no limit; it can
- * be overrun by one barrier. 0; ETIMEDOUT; EINVAL (no such transaction has been committed); or the
- * errno of the sync that ended the environment. Any thread, also within a transaction. */
+ * be overrun by one barrier. 0; ETIMEDOUT; EINVAL (no such transaction has been committed); PGW_BUSY
+ * (another process has to make it durable); or the errno of the sync that ended the environment. Any thread, also within a transaction. */
 int pgw_env_wait(MDB_env *env, uint64_t ticket, int timeout_ms);
 
 /* Make everything durable that is committed, and wait for it. Makes no barrier if all is. With strict
