@@ -387,8 +387,10 @@ static int lower_fence(struct pgw__env *e)
 
 	if (!rc)
 		rc = sync_heads(e);
-	if (rc)
+	if (rc) { /* on the disk it may be up still, and plain LMDB must not begin behind it */
+		(void)pgw__fence_set(data_fd(e), e->psize, PGW__FENCE_UP);
 		return rc;
+	}
 	/* Not before: a fenced file without records could not be opened any more. */
 	for (int i = 0; i < 2; i++)
 		(void)pgw__write_all(data_fd(e), &v, 1, (off_t)i * e->psize + PGW__RECORD_OFFSET);

@@ -171,6 +171,7 @@ static int choose(struct pgw__recovery *rv, struct found *f, int *slot)
 	    "no record proves a snapshot: the file was damaged, or changed by something else");
 }
 
+/* A cache that has lived on has all that records speak of; a file that is older was put back over it. */
 static bool cache_lived_on(const struct found *f, const struct pgw_recover_report *report)
 {
 	int slot[2];
@@ -178,6 +179,7 @@ static bool cache_lived_on(const struct found *f, const struct pgw_recover_repor
 	order(report, slot);
 	return f->heads.fence == PGW__FENCE_UP &&
 	       report->record[slot[0]].state == PGW_RECORD_WHOLE &&
+	       report->newest_txnid >= report->record[slot[0]].txnid &&
 	       pgw__identity_same_cache(&f->record[slot[0]].id, &f->id);
 }
 
@@ -213,6 +215,10 @@ static int finish(int fd, const struct found *f)
 
 	if (!rc)
 		rc = -pgw__sys.fdatasync(fd);
+	if (rc) { /* on the disk it may be up still, and plain LMDB must not begin behind it */
+		(void)pgw__fence_set(fd, f->heads.psize, f->heads.fence);
+		return rc;
+	}
 	for (int i = 0; i < 2 && !rc; i++)
 		rc = write_at(
 		    fd, nothing, sizeof(nothing), (off_t)i * f->heads.psize + PGW__RECORD_OFFSET);

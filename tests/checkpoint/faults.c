@@ -198,6 +198,34 @@ static void each_write_out_fails(void **state)
 	sweep_modes(*state, CALL_RANGE, -EIO);
 }
 
+/* A fence that could not be lowered on the disk may be up there after a power cut, and then the records in
+ * the file count: plain LMDB must not have committed anything in between. So it is up in the cache too. */
+static void a_fence_that_may_be_up_keeps_plain_lmdb_out(void **state)
+{
+	for (int i = 0; i < 4; i++) {
+		struct spec s = { .durability =
+				      i & 1 ? PGW_DURABILITY_RELAXED : PGW_DURABILITY_GROUP,
+			.flags = i & 2 ? MDB_WRITEMAP : 0,
+			.checkpoint_ms = 3600 * 1000 };
+
+		for (unsigned n = 1;; n++) {
+			MDB_env *env = open_env(*state, s);
+
+			put(env, 1, n);
+			OK(mdb_env_sync(env, 1));
+			arm(CALL_SYNC, n, -EIO);
+			mdb_env_close(env);
+			disarm();
+			assert_int_equal(is_fenced(*state), fault.fired);
+			if (!fault.fired)
+				break;
+			env = open_env(*state, s);
+			assert_int_equal(get(env, 1), n);
+			mdb_env_close(env);
+		}
+	}
+}
+
 /* The record of the checkpoint that failed is in the page cache, with pages that match its digest.
  * It must not be believed. */
 static void a_failed_checkpoint_is_not_believed(void **state)
@@ -250,6 +278,7 @@ int main(void)
 		TEST(each_write_fails),
 		TEST(the_disk_is_full_at_each_write),
 		TEST(each_write_out_fails),
+		TEST(a_fence_that_may_be_up_keeps_plain_lmdb_out),
 		TEST(a_failed_checkpoint_is_not_believed),
 		TEST(a_full_disk_costs_the_transaction_only),
 	};
