@@ -343,7 +343,7 @@ int pgw__commit_writer(struct pgw__env *e, MDB_env *env, MDB_txn *txn, bool wait
 	call.txnid = mdb_txn_id(txn);
 	call.wrote = e->dirty.ranges.n > 0 || e->dirty.incomplete;
 	(void)mdb_env_get_flags(env, &flags);
-	if (flags & (MDB_NOSYNC | MDB_MAPASYNC))
+	if (pgw__options_unsynced(flags))
 		e->nosync = call.txnid;
 	full = e->space.why;
 	rc = WITHIN(

@@ -186,8 +186,7 @@ static int settle(struct pgw__env *e, uint64_t txnid, unsigned flags, bool wait)
 	pgw__gate_leave(e);
 	if (rc)
 		return -rc;
-	if (e->options.durability == PGW_DURABILITY_RELAXED ||
-	    (flags & (MDB_NOSYNC | MDB_MAPASYNC)))
+	if (e->options.durability == PGW_DURABILITY_RELAXED || pgw__options_unsynced(flags))
 		wait = false;
 	if (!wait && !pgw__relaxed_poke(c)) {
 		txnid = pgw__relaxed_behind(c);

@@ -181,11 +181,18 @@ int pgw__options_check(const struct pgw_env_options *o)
 	return 0;
 }
 
+bool pgw__options_unsynced(unsigned flags)
+{
+	const unsigned async = MDB_WRITEMAP | MDB_MAPASYNC;
+
+	return (flags & MDB_NOSYNC) || (flags & async) == async;
+}
+
 bool pgw__options_checkpointed(const struct pgw_env_options *o, unsigned flags)
 {
 	if (o->durability != PGW_DURABILITY_STRICT)
 		return true;
-	return o->nosync_relaxed && (flags & (MDB_NOSYNC | MDB_MAPASYNC));
+	return o->nosync_relaxed && pgw__options_unsynced(flags);
 }
 
 struct pgw_env_options *pgw__options_default(void)

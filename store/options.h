@@ -28,6 +28,10 @@ bool pgw__options_parse(
 /* May *o be used? 0 or -EINVAL. */
 int pgw__options_check(const struct pgw_env_options *o);
 
+/* Does LMDB commit without a barrier, with these flags of an environment? MDB_MAPASYNC is about a writable
+ * map only, and says nothing without. */
+bool pgw__options_unsynced(unsigned flags);
+
 /* Does a transaction of an environment with these flags of LMDB go through the checkpointer? */
 bool pgw__options_checkpointed(const struct pgw_env_options *o, unsigned flags);
 

@@ -40,6 +40,7 @@
 #include "env.h"
 #include "front.h"
 #include "gate.h"
+#include "options.h"
 #include "queue.h"
 
 #define PUBLIC __attribute__((visibility("default")))
@@ -177,7 +178,7 @@ static int wait_for_barrier(struct batch *b, uint64_t txnid)
 
 	(void)mdb_env_get_flags(b->env, &flags);
 	if (!c || b->e->options.durability == PGW_DURABILITY_RELAXED ||
-	    (flags & (MDB_NOSYNC | MDB_MAPASYNC)))
+	    pgw__options_unsynced(flags))
 		return 0;
 	return -pgw__group_wait(c, txnid, 0);
 }

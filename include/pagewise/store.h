@@ -193,7 +193,8 @@ enum pgw_durability {
 	/* Durable, in LMDB's own order: pages, barrier, meta page, barrier. */
 	PGW_DURABILITY_STRICT,
 	/* Durable, by one barrier, which commits of other threads share. A transaction that is
-	 * committed while the environment has MDB_NOSYNC or MDB_MAPASYNC is as in relaxed. */
+	 * committed while the environment has MDB_NOSYNC, or MDB_MAPASYNC and a writable map, is as in
+	 * relaxed. */
 	PGW_DURABILITY_GROUP,
 	/* Not durable yet; within checkpoint_ms, or checkpoint_bytes of live pages, it will be. After
 	 * a power cut the environment is exactly as some committed transaction left it, not older
@@ -207,8 +208,8 @@ const char *pgw_durability_name(enum pgw_durability d);
 struct pgw_env_options {
 	size_t size; /* of this struct; set by pgw_env_options_init */
 	enum pgw_durability durability;
-	/* With strict: serve MDB_NOSYNC and MDB_MAPASYNC as relaxed. Transactions without these
-	 * flags then wait for their barrier, as in group. */
+	/* With strict: serve MDB_NOSYNC, and in a writable map MDB_MAPASYNC, as relaxed. Transactions
+	 * without these flags then wait for their barrier, as in group. */
 	bool nosync_relaxed;
 	unsigned checkpoint_ms;	   /* 1 to a day; default 100 */
 	uint64_t checkpoint_bytes; /* 4096 to 2^50; default 16 MiB */

@@ -48,6 +48,62 @@ static void nothing_new_makes_no_barrier(void **state)
 	}
 }
 
+static void what_was_synced_once_is_not_synced_again(void **state)
+{
+	for (int d = 0; d <= PGW_DURABILITY_RELAXED; d++) {
+		struct spec s = relaxed;
+		uint64_t n, ticket;
+		MDB_env *env;
+
+		s.durability = (enum pgw_durability)d;
+		s.flags = MDB_NOSYNC;
+		env = open_env(*state, s);
+		OK(try_put(env, 1, 1, &ticket));
+		assert_true(durable(env) < ticket);
+		OK(mdb_env_sync(env, 1));
+		assert_int_equal(durable(env), ticket);
+		n = stats(env).fdatasync_calls + stats(env).checkpoints;
+		OK(mdb_env_sync(env, 1));
+		assert_int_equal(stats(env).fdatasync_calls + stats(env).checkpoints, n);
+		OK(try_put(env, 1, 2, &ticket));
+		assert_true(durable(env) < ticket);
+		OK(pgw_env_wait(env, ticket, -1)); /* not for nothing, in strict neither */
+		assert_int_equal(durable(env), ticket);
+		mdb_env_close(env);
+	}
+}
+
+/* To LMDB the flag means something in a writable map only. */
+static void mapasync_alone_is_as_durable_as_ever(void **state)
+{
+	struct pgw_env_options o;
+	struct spec s = group;
+	MDB_env *env;
+
+	s.flags = MDB_MAPASYNC;
+	env = open_env(*state, s);
+	put(env, 1, 1);
+	assert_int_equal(durable(env), 1);
+	mdb_env_close(env);
+
+	pgw_env_options_init(&o);
+	o.nosync_relaxed = true;
+	o.flags = MDB_MAPASYNC;
+	o.checkpoint_ms = 3600 * 1000;
+	OK(pgw_env_open(*state, &o, &env));
+	put(env, 1, 2);
+	assert_int_equal(durable(env), 2);
+	assert_false(is_fenced(*state));
+	mdb_env_close(env);
+
+	o.flags |= MDB_WRITEMAP;
+	OK(pgw_env_open(*state, &o, &env));
+	put(env, 1, 3);
+	assert_int_equal(durable(env), 2);
+	assert_true(is_fenced(*state));
+	mdb_env_close(env);
+}
+
 static void relaxed_returns_at_once_and_sync_makes_it_durable(void **state)
 {
 	MDB_env *env = open_env(*state, relaxed);
@@ -321,6 +377,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(one_barrier_for_each_commit),
 		TEST(nothing_new_makes_no_barrier),
+		TEST(what_was_synced_once_is_not_synced_again),
+		TEST(mapasync_alone_is_as_durable_as_ever),
 		TEST(relaxed_returns_at_once_and_sync_makes_it_durable),
 		TEST(relaxed_is_durable_after_its_time),
 		TEST(live_bytes_bound_what_waits),
