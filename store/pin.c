@@ -7,6 +7,7 @@
 #include "seam.h"
 
 __thread struct pgw__pin *pgw__pin_at_work;
+_Atomic(void (*)(void *slot)) pgw__pin_give_back;
 
 int pgw__pin_make_room(MDB_env *env)
 {
@@ -45,7 +46,11 @@ void pgw__pin_drop(struct pgw__pin *pin)
 
 void pgw__pin_finish(struct pgw__pin *pin)
 {
+	void (*give_back)(void *) = atomic_load_explicit(&pgw__pin_give_back, memory_order_relaxed);
+
 	if (pin->txn)
 		pgw__lmdb_txn_abort(pin->txn);
+	if (pin->slot && give_back)
+		give_back(pin->slot);
 	*pin = (struct pgw__pin){ 0 };
 }

@@ -15,6 +15,7 @@
 #ifndef PGW_STORE_PIN_H
 #define PGW_STORE_PIN_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -42,6 +43,9 @@ void pgw__pin_drop(struct pgw__pin *pin);
 
 /* Give everything back, before the environment is closed. */
 void pgw__pin_finish(struct pgw__pin *pin);
+
+/* LMDB's own function that gives a reader slot back, once an environment was opened; for the seam. */
+extern _Atomic(void (*)(void *slot)) pgw__pin_give_back;
 
 /* The pin that LMDB works for in this thread, or NULL; for the seam. */
 extern __thread struct pgw__pin *pgw__pin_at_work;

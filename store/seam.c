@@ -396,6 +396,13 @@ ssize_t pgw__seam_write(int fd, const void *buf, size_t len)
 
 /* --- the reader slot of a thread, or of a pin (pin.h) --- */
 
+/* LMDB's destructor gives a slot back; it is the same one for all environments. */
+int pgw__seam_key_create(pthread_key_t *key, void (*destructor)(void *))
+{
+	atomic_store_explicit(&pgw__pin_give_back, destructor, memory_order_relaxed);
+	return pthread_key_create(key, destructor);
+}
+
 void *pgw__seam_getspecific(pthread_key_t key)
 {
 	return pgw__pin_at_work ? pgw__pin_at_work->slot : pthread_getspecific(key);

@@ -60,6 +60,7 @@ ssize_t pgw__seam_write(int fd, const void *buf, size_t len);
 int pgw__seam_mutex_lock(pthread_mutex_t *mutex);
 int pgw__seam_mutex_unlock(pthread_mutex_t *mutex);
 int pgw__seam_fcntl(int fd, int cmd, ...);
+int pgw__seam_key_create(pthread_key_t *key, void (*destructor)(void *));
 void *pgw__seam_getspecific(pthread_key_t key);
 int pgw__seam_setspecific(pthread_key_t key, const void *value);
 extern FILE *pgw__seam_stderr;

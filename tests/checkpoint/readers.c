@@ -169,6 +169,25 @@ static void a_killed_one_does_not_make_the_file_grow(void **state)
 		}
 }
 
+/* The library's own readers give back what they take. */
+static void asking_takes_no_slot_for_good(void **state)
+{
+	for
+		EACH_SPEC(i)
+		{
+			MDB_env *env = open_env(*state, specs[i]);
+			MDB_envinfo info;
+
+			overwrite(env, 5);
+			for (unsigned n = 0; n < 300; n++)
+				(void)readers(env);
+			OK(mdb_env_info(env, &info));
+			assert_true(info.me_numreaders < 10);
+			overwrite(env, 5);
+			mdb_env_close(env);
+		}
+}
+
 /* What the program was promised is there, pins or not. */
 static void pins_take_no_slot_from_readers(void **state)
 {
@@ -213,6 +232,7 @@ int main(void)
 		TEST(a_stalled_one_is_seen),
 		TEST(one_of_this_thread_is_seen),
 		TEST(a_killed_one_does_not_make_the_file_grow),
+		TEST(asking_takes_no_slot_for_good),
 		TEST(pins_take_no_slot_from_readers),
 		TEST(bad_arguments),
 	};
