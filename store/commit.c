@@ -54,7 +54,8 @@
  *   opened, resized                             any                         untrusted
  *   a sync fails                                any                         failed
  *
- * mdb_env_sync may run beside a writer. It syncs the whole file and changes none of this.
+ * mdb_env_sync may run beside a writer. It syncs the whole file and changes none of this. What was committed
+ * before it is known to be durable afterwards, so that the next one need not sync.
  *
  * The whole file is synced by fdatasync, which on Linux covers stores through a map as well.
  */
@@ -270,6 +271,15 @@ int pgw__commit_data(struct pgw__call *call)
 	return 0;
 }
 
+void pgw__commit_durable(struct pgw__env *e, uint64_t txnid)
+{
+	uint64_t now = atomic_load_explicit(&e->durable_txnid, memory_order_relaxed);
+
+	while (now < txnid && !atomic_compare_exchange_weak_explicit(&e->durable_txnid, &now, txnid,
+				  memory_order_relaxed, memory_order_relaxed))
+		;
+}
+
 static void meta_durable(struct pgw__call *call)
 {
 	struct pgw__env *e = call->env;
@@ -277,7 +287,7 @@ static void meta_durable(struct pgw__call *call)
 	if (!call->data_synced)
 		return; /* I1 does not hold for this transaction */
 	e->meta_pending = false;
-	atomic_store_explicit(&e->durable_txnid, call->txnid, memory_order_relaxed);
+	pgw__commit_durable(e, call->txnid);
 }
 
 int pgw__commit_meta(struct pgw__call *call, uint64_t off, uint64_t len)
@@ -398,7 +408,9 @@ void pgw__commit_remapped(struct pgw__env *e)
 	uintptr_t start = atomic_load_explicit(&e->map_start, memory_order_relaxed);
 	uintptr_t end = atomic_load_explicit(&e->map_end, memory_order_relaxed);
 
+	pthread_mutex_lock(&e->sync_lock); /* mdb_env_sync may be at work: it is no transaction */
 	pgw_sync_remap(&e->file, (void *)start, end - start);
+	pthread_mutex_unlock(&e->sync_lock);
 	e->trusted = false;
 	e->distrust = PGW_FULL_REMAPPED;
 	pgw__space_reset(e);

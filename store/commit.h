@@ -37,6 +37,9 @@ int pgw__start_ranges(struct pgw__env *e, struct pgw_ranges *ranges, bool alone)
 /* End the environment with rc (-errno), unless it has ended: the error it has ended with. */
 int pgw__env_fail(struct pgw__env *e, int rc);
 
+/* Everything up to this transaction, of whomever, is durable. Any thread. */
+void pgw__commit_durable(struct pgw__env *e, uint64_t txnid);
+
 /* A write transaction starts; the writer lock is held. */
 void pgw__commit_begin(struct pgw__env *e);
 

@@ -131,6 +131,7 @@ struct pgw__call {
 	MDB_env *lmdb;
 	uint64_t txnid;	  /* COMMIT */
 	bool data_synced; /* COMMIT: the first of its two barriers is done */
+	bool synced;	  /* SYNC: the whole file is durable */
 	bool wrote;	  /* COMMIT: a data page was written */
 	bool disk_full;	  /* COMMIT: or could not be */
 	void *old_map;	  /* RESIZE: what LMDB has given up, and is still there */

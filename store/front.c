@@ -183,19 +183,19 @@ PUBLIC int mdb_env_set_mapsize(MDB_env *env, size_t size)
 	return rc;
 }
 
-/* Is the newest committed transaction one that was made durable, pages and meta page? */
-static bool nothing_to_sync(const struct pgw__env *e, MDB_env *env)
+/* The newest committed transaction, or 0. */
+static uint64_t newest_of(MDB_env *env)
 {
-	uint64_t durable = atomic_load_explicit(&e->durable_txnid, memory_order_relaxed);
 	MDB_envinfo info;
 
-	return durable && !mdb_env_info(env, &info) && info.me_last_txnid == durable;
+	return mdb_env_info(env, &info) ? 0 : info.me_last_txnid;
 }
 
 PUBLIC int mdb_env_sync(MDB_env *env, int force)
 {
 	struct pgw__call call = { .op = PGW__OP_SYNC, .lmdb = env };
 	struct pgw__checkpointer *c;
+	uint64_t newest;
 	unsigned flags = 0;
 	int rc;
 
@@ -209,14 +209,18 @@ PUBLIC int mdb_env_sync(MDB_env *env, int force)
 	(void)mdb_env_get_flags(env, &flags);
 	if (c)
 		return force || !(flags & MDB_NOSYNC) ? pgw__gate_sync(c) : 0;
-	if (nothing_to_sync(call.env, env))
+	newest = newest_of(env);
+	if (newest && newest == atomic_load(&call.env->durable_txnid))
 		return 0;
 	rc = check_file(call.env);
 	if (!rc && (force || !(flags & MDB_NOSYNC)))
 		rc = pgw__attach_check_sync(call.env, env);
 	if (rc)
 		return rc;
-	return WITHIN(&call, pgw__lmdb_env_sync(env, force));
+	rc = WITHIN(&call, pgw__lmdb_env_sync(env, force));
+	if (!rc && call.synced)
+		pgw__commit_durable(call.env, newest);
+	return rc;
 }
 
 /* LMDB's writer lock is held, so the newest meta page stands still. */

@@ -152,8 +152,12 @@ ssize_t pgw__seam_writev(int fd, const struct iovec *v, int n)
 /* A sync of the data file, by whatever call; meta: of this range only. */
 static int sync_data_file(struct pgw__call *call, uint64_t off, uint64_t len)
 {
-	if (call->op == PGW__OP_SYNC)
-		return pgw__sync_all(call->env);
+	if (call->op == PGW__OP_SYNC) {
+		int rc = pgw__sync_all(call->env);
+
+		call->synced = !rc;
+		return rc;
+	}
 	if (attached(call->env))
 		return 0;
 	if (!call->data_synced)
