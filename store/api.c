@@ -174,10 +174,11 @@ PUBLIC const char *pgw_recover_action_name(enum pgw_recover_action a)
 }
 
 /* Look at the file without LMDB, which would make a lock file beside anything, and an environment of an empty
- * file. 0 and whether it is plain and whole; MDB_INVALID; or errno. */
-static int look(const char *path, unsigned open_flags, bool *plain)
+ * file. 0 and whether it is plain and whole, and if it is fenced so much in the report; MDB_INVALID; or errno. */
+static int look(
+    const char *path, unsigned open_flags, bool *plain, struct pgw_recover_report *report)
 {
-	char *name = malloc(strlen(path) + sizeof("/data.mdb"));
+	char *name = pgw__env_data_name(path, open_flags);
 	struct pgw__heads *heads = malloc(sizeof(*heads));
 	unsigned char magic[4];
 	int fd = -1, rc = 0;
@@ -185,17 +186,17 @@ static int look(const char *path, unsigned open_flags, bool *plain)
 	if (!name || !heads)
 		rc = ENOMEM;
 	if (!rc) {
-		strcpy(name, path);
-		if (!(open_flags & MDB_NOSUBDIR))
-			strcat(name, "/data.mdb");
 		fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 		rc = fd < 0 ? errno : 0;
 	}
 	*plain = false;
-	if (!rc && !pgw__heads_read(fd, heads))
+	if (!rc && !pgw__heads_read(fd, heads)) {
 		*plain = heads->fence == PGW__FENCE_DOWN;
-	else if (!rc && (pread(fd, magic, sizeof(magic), PGW__META_OFFSET) != sizeof(magic) ||
-			    pgw__get32(magic, 0) != PGW__LMDB_MAGIC))
+		report->fenced = !*plain;
+		report->failed = heads->fence == PGW__FENCE_FAILED;
+		report->newest_txnid = pgw__get64(pgw__heads_newest(heads), PGW__META_TXNID);
+	} else if (!rc && (pread(fd, magic, sizeof(magic), PGW__META_OFFSET) != sizeof(magic) ||
+			      pgw__get32(magic, 0) != PGW__LMDB_MAGIC))
 		rc = MDB_INVALID;
 	if (fd >= 0)
 		close(fd);
@@ -224,9 +225,11 @@ PUBLIC int pgw_env_recover(const char *path, unsigned flags, struct pgw_recover_
 	if (!rc && pgw__env_by_file(NULL, st.st_dev, st.st_ino))
 		rc = PGW_BUSY;
 	if (!rc)
-		rc = look(path, open_flags, &plain);
-	if (!rc && plain) /* nothing to do */
+		rc = look(path, open_flags, &plain, report);
+	if (!rc && plain) { /* nothing to do */
+		memset(report, 0, sizeof(*report));
 		return 0;
+	}
 	if (!rc)
 		rc = mdb_env_create(&env);
 	if (rc)
@@ -235,5 +238,14 @@ PUBLIC int pgw_env_recover(const char *path, unsigned flags, struct pgw_recover_
 		open_flags |= MDB_RDONLY;
 	rc = pgw__open_env(env, path, open_flags, 0664, flags, report);
 	mdb_env_close(env);
-	return rc == ECANCELED ? 0 : rc; /* that is how a check ends */
+	if (rc == ECANCELED) /* that is how a check ends */
+		return 0;
+	if (rc && report->fenced &&
+	    report->action == PGW_RECOVER_NOTHING) { /* LMDB did not come to the file */
+		report->action = PGW_RECOVER_REFUSED;
+		report->reason =
+		    "the data file or its lock file cannot be opened for writing, or not "
+		    "be made";
+	}
+	return rc;
 }

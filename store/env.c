@@ -314,16 +314,25 @@ struct pgw__env *pgw__env_by_file(const struct pgw__env *except, dev_t dev, ino_
 	return NULL;
 }
 
-int pgw__env_stat(const char *path, unsigned flags, struct stat *st)
+char *pgw__env_data_name(const char *path, unsigned flags)
 {
 	char *name = malloc(strlen(path) + sizeof("/data.mdb"));
+
+	if (!name)
+		return NULL;
+	strcpy(name, path);
+	if (!(flags & MDB_NOSUBDIR))
+		strcat(name, "/data.mdb");
+	return name;
+}
+
+int pgw__env_stat(const char *path, unsigned flags, struct stat *st)
+{
+	char *name = pgw__env_data_name(path, flags);
 	int rc = 0;
 
 	if (!name)
 		return ENOMEM;
-	strcpy(name, path);
-	if (!(flags & MDB_NOSUBDIR))
-		strcat(name, "/data.mdb");
 	if (stat(name, st))
 		rc = errno;
 	free(name);

@@ -136,7 +136,9 @@ struct pgw__call {
 	bool disk_full;	  /* COMMIT: or could not be */
 	void *old_map;	  /* RESIZE: what LMDB has given up, and is still there */
 	size_t old_len;
-	int lock_fd;				   /* OPEN: LMDB's lock file once seen, else -1 */
+	int lock_fd;	  /* OPEN: LMDB's lock file once seen, else -1 */
+	const char *path; /* OPEN: of mdb_env_open, and its flags */
+	unsigned open_flags;
 	bool exclusive;				   /* OPEN: nobody else has it */
 	unsigned recover_flags;			   /* OPEN */
 	struct pgw_recover_report *recover_report; /* OPEN: filled in */
@@ -177,6 +179,9 @@ int pgw__env_examine(int fd, struct stat *st);
  * 0, or -EBADF. */
 int pgw__env_check_fd(const struct pgw__env *e, int fd);
 int pgw__env_check_file(const struct pgw__env *e); /* its descriptor of the data file */
+
+/* The name of the data file of the environment at path, to be freed; or NULL. flags: of mdb_env_open. */
+char *pgw__env_data_name(const char *path, unsigned flags);
 
 /* Examine the data file of the environment at path. flags: of mdb_env_open. 0 or errno. */
 int pgw__env_stat(const char *path, unsigned flags, struct stat *st);

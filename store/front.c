@@ -56,6 +56,8 @@ int pgw__open_env(MDB_env *env, const char *path, unsigned flags, mdb_mode_t mod
 	struct pgw__call call = { .op = PGW__OP_OPEN,
 		.lmdb = env,
 		.lock_fd = -1,
+		.path = path,
+		.open_flags = flags,
 		.recover_flags = recover_flags,
 		.recover_report = report };
 	int rc;

@@ -320,11 +320,29 @@ static int recover_alone(struct pgw__recovery *rv, struct found *f)
 	return rc;
 }
 
+/* LMDB opens an environment on a file system that it may not write without its lock file. Whether anybody else
+ * has it open, by another mount, is then told by the owner lock only: good enough to look, not to read. */
+static int recover_read_only(struct pgw__recovery *rv, struct found *f)
+{
+	if (pgw__owner_exists(rv->fd))
+		report_outcome(rv->report, PGW_RECOVER_IN_USE, rv->report->newest_txnid, 0,
+		    "a writing process has it open");
+	else if (rv->flags & PGW_RECOVER_CHECK)
+		return recover_alone(rv, f);
+	else
+		return refuse(rv, EROFS,
+		    "the environment must be recovered, and is on a file system that may not be "
+		    "written");
+	return rv->flags & PGW_RECOVER_CHECK ? 0 : PGW_BUSY;
+}
+
 static int recover_found(struct pgw__recovery *rv, struct found *f)
 {
 	struct stat st;
 
 	rv->report->newest_txnid = pgw__get64(pgw__heads_newest(&f->heads), PGW__META_TXNID);
+	if (rv->lock_fd < 0 && !rv->no_locks)
+		return recover_read_only(rv, f);
 	if (rv->lock_fd < 0)
 		return refuse(rv, PGW_FENCED,
 		    "the file is in use by pagewise, or was not closed; with MDB_NOLOCK nobody can "

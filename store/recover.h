@@ -10,8 +10,10 @@
 #include <pagewise/store.h>
 
 struct pgw__recovery {
-	int fd;		/* of the data file, LMDB's; need not be writable */
-	int lock_fd;	/* of LMDB's lock file, or -1: no locks */
+	int fd;	     /* of the data file, LMDB's; need not be writable */
+	int lock_fd; /* of LMDB's lock file, or -1: no locks */
+	bool
+	    no_locks; /* by the program's wish; else it is the file system that may not be written */
 	bool exclusive; /* LMDB's lock says that nobody else has the file open */
 	unsigned flags; /* PGW_RECOVER_* */
 	struct pgw_recover_report *report;

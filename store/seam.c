@@ -19,6 +19,7 @@
 
 #include "commit.h"
 #include "fence.h"
+#include "lockfile.h"
 #include "map.h"
 #include "pin.h"
 #include "recover.h"
@@ -311,6 +312,11 @@ int pgw__seam_mutex_unlock(pthread_mutex_t *mutex)
 
 /* LMDB tells a lock file that it has for itself by an exclusive lock of the first byte. It makes it
  * shared when the environment is open. */
+static bool is_exclusive(int cmd, const struct flock *l)
+{
+	return cmd == F_SETLK && l->l_start == 0 && l->l_type == F_WRLCK;
+}
+
 int pgw__seam_fcntl(int fd, int cmd, ...)
 {
 	struct pgw__call *call = within(PGW__OP_OPEN);
@@ -321,7 +327,10 @@ int pgw__seam_fcntl(int fd, int cmd, ...)
 	va_start(ap, cmd);
 	arg = va_arg(ap, void *);
 	va_end(ap);
-	rc = fcntl(fd, cmd, arg);
+	if (call && is_exclusive(cmd, arg))
+		rc = (int)answer(-pgw__lock_file_exclusive(fd, call->path, call->open_flags));
+	else
+		rc = fcntl(fd, cmd, arg);
 	if (call && (cmd == F_SETLK || cmd == F_SETLKW)) {
 		const struct flock *l = arg;
 
@@ -339,6 +348,7 @@ static int recover(struct pgw__call *call, int fd)
 {
 	struct pgw__recovery rv = { .fd = fd,
 		.lock_fd = call->lock_fd,
+		.no_locks = call->open_flags & MDB_NOLOCK,
 		.exclusive = call->exclusive,
 		.flags = call->recover_flags,
 		.report = call->recover_report };
