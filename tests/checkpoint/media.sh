@@ -21,13 +21,18 @@ mount --make-rprivate / 2>/dev/null
 # An ext4 with an environment that was not closed. Its page cache is gone with the mount, and so is trust in it.
 unclean() {
     umount "$at" 2>/dev/null
-    truncate -s 0 "$work/disk" && truncate -s 16M "$work/disk" && mkfs.ext4 -q -F -b 4096 "$work/disk" &&
-        mount -o loop "$work/disk" "$at" && mkdir "$at/env" || skip 'ext4 cannot be mounted from a file here'
+    rm -f "$work/disk"
+    truncate -s 16M "$work/disk"
+    if ! { mkfs.ext4 -q -F -b 4096 "$work/disk" && mount -o loop "$work/disk" "$at"; }; then
+        skip 'ext4 cannot be mounted from a file here'
+    fi
+    mkdir "$at/env"
     "$media" leave "$at/env" || fail 'leave'
 }
 
 remount() {
-    umount "$at" && mount -o "loop$1" "$work/disk" "$at" || fail "mount -o loop$1"
+    umount "$at" || fail 'umount'
+    mount -o "loop$1" "$work/disk" "$at" || fail "mount -o loop$1"
 }
 
 # has PATTERN: in the last output
