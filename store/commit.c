@@ -63,6 +63,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "stats.h"
@@ -324,17 +326,9 @@ static int write_rest(int fd, const char *p, size_t len, off_t off)
 	return 0;
 }
 
-ssize_t pgw__write_all(int fd, const struct iovec *v, int n, off_t off)
+/* The rest of what a call began. 0 or -errno. */
+static int continue_write(int fd, const struct iovec *v, int n, size_t done, off_t off)
 {
-	int64_t total = 0, r;
-	size_t done;
-
-	for (int i = 0; i < n; i++)
-		total += (int64_t)v[i].iov_len;
-	r = pgw__sys.pwritev(fd, v, n, (uint64_t)off);
-	if (r < 0 || r == total)
-		return r;
-	done = (size_t)r;
 	for (int i = 0; i < n; i++) {
 		size_t skip = done < v[i].iov_len ? done : v[i].iov_len;
 		int rc = write_rest(
@@ -345,7 +339,39 @@ ssize_t pgw__write_all(int fd, const struct iovec *v, int n, off_t off)
 		done -= skip;
 		off += (off_t)v[i].iov_len;
 	}
-	return total;
+	return 0;
+}
+
+/* A write that ends at the limit of a file's size (RLIMIT_FSIZE) is short, and only one that begins there is
+ * answered with SIGXFSZ. The program must not get that for a call that is ours alone. */
+static int continue_quietly(int fd, const struct iovec *v, int n, size_t done, off_t off)
+{
+	static const struct timespec now;
+	sigset_t xfsz, before;
+	int rc;
+
+	sigemptyset(&xfsz);
+	sigaddset(&xfsz, SIGXFSZ);
+	pthread_sigmask(SIG_BLOCK, &xfsz, &before);
+	rc = continue_write(fd, v, n, done, off);
+	if (rc == -EFBIG && !sigismember(&before, SIGXFSZ))
+		(void)sigtimedwait(&xfsz, NULL, &now);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return rc;
+}
+
+ssize_t pgw__write_all(int fd, const struct iovec *v, int n, off_t off)
+{
+	int64_t total = 0, r;
+	int rc;
+
+	for (int i = 0; i < n; i++)
+		total += (int64_t)v[i].iov_len;
+	r = pgw__sys.pwritev(fd, v, n, (uint64_t)off);
+	if (r < 0 || r == total)
+		return r;
+	rc = continue_quietly(fd, v, n, (size_t)r, off);
+	return rc ? rc : total;
 }
 
 static bool is_dsync(struct pgw__env *e, int fd)
