@@ -128,6 +128,20 @@ static const void *map_start(const struct pgw__env *e)
 	return (const void *)atomic_load_explicit(&e->map_start, memory_order_relaxed);
 }
 
+/* Go on without being attached, for good. */
+static void give_up(struct pgw__env *e)
+{
+	struct pgw__checkpointer *c = atomic_load(&e->checkpointer);
+
+	if (c)
+		e->given_up = c;
+	e->attach_failed = true;
+	e->trusted = false;
+	e->distrust = PGW_FULL_OTHER_WRITER;
+	e->file.ranges_only = false;
+	atomic_store(&e->checkpointer, NULL);
+}
+
 /* What LMDB's documentation forbids programs do: they open, and then become a daemon. The fence, the owner lock
  * and the pins, whose slots are in the parent's name, are the parent's as long as it lives, and its pins
  * in shared memory must not be moved. So the child is not attached. It may write, as durable as LMDB makes it,
@@ -142,10 +156,7 @@ static void leave_to_parent(struct pgw__env *e)
 	if (c)
 		c->owner_fd = -1;
 	e->inherited = true;
-	e->attach_failed = true;
-	if (c)
-		e->parents = c;
-	atomic_store(&e->checkpointer, NULL);
+	give_up(e);
 	if (atomic_load_explicit(&e->writing, memory_order_relaxed)) {
 		e->parents_txn = atomic_load(&e->writer);
 		pgw__space_end(e);
@@ -158,8 +169,6 @@ static void leave_to_parent(struct pgw__env *e)
 	(void)pthread_mutex_init(&e->sync_lock, NULL);
 	pgw__dirty_init(&e->dirty);
 	pgw_ranges_init(&e->scratch);
-	e->trusted = false;
-	e->distrust = PGW_FULL_OTHER_WRITER;
 }
 
 static void in_child(void)
@@ -397,8 +406,8 @@ static int lower_fence(struct pgw__env *e)
 	return 0;
 }
 
-/* I5. The pins are kept until the fence is down for good. deadline: of pgw__group_wait. */
-static void make_plain(struct pgw__env *e, struct pgw__checkpointer *c, uint64_t deadline)
+/* I5. The pins are kept until the fence is down for good. deadline: of pgw__group_wait. True: it is plain. */
+static bool make_plain(struct pgw__env *e, struct pgw__checkpointer *c, uint64_t deadline)
 {
 	struct pgw__call call = { .op = PGW__OP_CLOSE, .env = e, .lmdb = c->lmdb };
 	struct pgw__call *outer = pgw__call;
@@ -406,7 +415,7 @@ static void make_plain(struct pgw__env *e, struct pgw__checkpointer *c, uint64_t
 	int rc;
 
 	if (pgw__env_check_file(e) || pgw__group_wait(c, pgw__gate_newest(c), deadline))
-		return;
+		return false;
 	pgw__call = &call;
 	rc = pgw__lmdb_txn_begin(c->lmdb, NULL, 0, &txn);
 	pgw__call = outer;
@@ -415,10 +424,12 @@ static void make_plain(struct pgw__env *e, struct pgw__checkpointer *c, uint64_t
 		    "a write transaction had not ended: the file stays fenced, all that was "
 		    "committed is in it, and the next open makes it plain");
 	if (rc)
-		return;
-	if (!pgw__sync_all(e))
-		(void)lower_fence(e);
+		return false;
+	rc = pgw__sync_all(e);
+	if (!rc)
+		rc = lower_fence(e);
 	pgw__lmdb_txn_abort(txn);
+	return !rc;
 }
 
 /* A program may close in a transaction; LMDB lets it. One of this thread is aborted. False: it is another
@@ -450,7 +461,7 @@ void pgw__detach(struct pgw__env *e)
 		return; /* pins and fence are the parent's; what is left here is memory */
 	pgw__relaxed_stop(c);
 	if (!e->gate_lost) /* else leave the file as a kill does */
-		make_plain(e, c, 0);
+		(void)make_plain(e, c, 0);
 	pgw__checkpoint_finish(c);
 	pgw__checkpoint_destroy(c);
 }
@@ -466,8 +477,9 @@ static int lock_for_exit(struct pgw__checkpointer *c)
 }
 
 /* A process that ends without mdb_env_close, as many do: make its files plain if nobody is at work on
- * them. Nothing is freed, other threads may still be running; the gate stays shut for them. What is
- * not possible now is done by the next process that opens the file.
+ * them. Nothing is freed, other threads may still be running. They, and destructors that come after this one,
+ * can go on to write, as durable as LMDB makes it. What is not possible now is done by the next process that
+ * opens the file; then the gate stays shut.
  *
  * exit may have been called by a signal handler, in the middle of anything. What this thread holds or runs
  * itself is never waited for; and what another one does only for a while: it may need something that this
@@ -482,7 +494,10 @@ static void close_at_exit(struct pgw__env *e)
 	pthread_mutex_unlock(&c->lock);
 	if (pgw__gate_trylock(e))
 		return;
-	make_plain(e, c, pgw__clock_ns(CLOCK_MONOTONIC) + EXIT_WAIT_NS);
+	if (!make_plain(e, c, pgw__clock_ns(CLOCK_MONOTONIC) + EXIT_WAIT_NS))
+		return;
+	give_up(e);
+	pgw__gate_leave(e);
 }
 
 __attribute__((destructor)) static void at_exit(void)

@@ -95,7 +95,7 @@ struct pgw__env *pgw__env_claim(MDB_env *lmdb)
 	atomic_store_explicit(&e->writing, false, memory_order_relaxed);
 	e->attach_failed = false;
 	e->inherited = false;
-	e->parents = NULL;
+	e->given_up = NULL;
 	e->parents_txn = NULL;
 	e->spilled = false;
 	e->dirty_synced = false; /* of none: dirty is empty */

@@ -74,9 +74,11 @@ struct pgw__env {
 	struct pgw__left_map *left; /* maps that were moved away from (map.c) */
 
 	/* In a child after fork: what its parent had (attach.c). */
-	bool inherited;			   /* it was the parent that opened it */
-	struct pgw__checkpointer *parents; /* was attached by; not to be looked into */
-	MDB_txn *parents_txn;		   /* was running, and is not the child's to commit */
+	bool inherited;	      /* it was the parent that opened it */
+	MDB_txn *parents_txn; /* was running, and is not the child's to commit */
+
+	/* What it was attached by: the parent's, or given up in exit. Not to be looked into. */
+	struct pgw__checkpointer *given_up;
 
 	/* Whose handle is the write transaction's: LMDB uses one object for all of an environment.
 	 */

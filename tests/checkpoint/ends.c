@@ -130,6 +130,48 @@ static void it_ends_when_idle_and_comes_back(void **state)
 	mdb_env_close(env);
 }
 
+/* --- destructors of libraries, which can come after the library's own --- */
+
+static MDB_env *left_to_destructor;
+
+__attribute__((destructor(101))) static void write_and_close(void)
+{
+	MDB_env *env = left_to_destructor;
+
+	if (!env)
+		return;
+	if (try_put(env, 2, 22, NULL) || mdb_env_sync(env, 1) || is_fenced(dir))
+		_exit(4);
+	mdb_env_close(env);
+	_exit(5);
+}
+
+static int leaves_the_rest_to_a_destructor(void *arg)
+{
+	in_a_child = true;
+	alarm(PATIENCE);
+	left_to_destructor = open_here(0);
+	put(left_to_destructor, 1, 11);
+	exit(3);
+}
+
+static void a_destructor_can_write(void **state)
+{
+	dir = *state;
+	for (durability = PGW_DURABILITY_STRICT; durability <= PGW_DURABILITY_RELAXED;
+	     durability++) {
+		MDB_env *env;
+
+		assert_int_equal(in_child(leaves_the_rest_to_a_destructor, NULL), 5);
+		assert_false(is_fenced(dir));
+		env = open_here(0);
+		assert_int_equal(get(env, 1), 11);
+		assert_int_equal(get(env, 2), 22);
+		mdb_env_close(env);
+		OK(run("rm -f %s/*", dir));
+	}
+}
+
 /* --- exit in a signal handler --- */
 
 static void leave(int signo)
@@ -330,6 +372,7 @@ int main(void)
 		TEST(the_process_ends_with_the_last_thread_of_the_program),
 #endif
 		TEST(it_ends_when_idle_and_comes_back),
+		TEST(a_destructor_can_write),
 		TEST(exit_does_not_wait_for_the_checkpoint_that_it_interrupts),
 		TEST(other_threads_and_close_outlive_an_open_transaction),
 		TEST(attaching_in_a_transaction_is_refused),
