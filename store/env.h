@@ -68,14 +68,14 @@ struct pgw__env {
 	bool gated;	      /* the writer holds the gate */
 	bool gate_lost;	      /* another thread had it when the environment was closed */
 	bool attach_failed;   /* not tried again; under the gate */
+	bool inherited;	      /* in a child after fork: it was the parent that opened it */
 	_Atomic(struct pgw__checkpointer *) checkpointer; /* NULL: not attached */
 	_Atomic(struct pgw__queue *) updates;		  /* of pgw_update, once it was used */
 
 	struct pgw__left_map *left; /* maps that were moved away from (map.c) */
 
-	/* In a child after fork: what its parent had (attach.c). */
-	bool inherited;	      /* it was the parent that opened it */
-	MDB_txn *parents_txn; /* was running, and is not the child's to commit */
+	/* In a child after fork: was running in the parent, and is not the child's to commit (attach.c). */
+	MDB_txn *parents_txn;
 
 	/* What it was attached by: the parent's, or given up in exit. Not to be looked into. */
 	struct pgw__checkpointer *given_up;
