@@ -263,8 +263,13 @@ int pgw__commit_data(struct pgw__call *call)
 		why = PGW_FULL_NO_MEMORY;
 	}
 	rc = ranges ? commit_ranges(e) : commit_whole(e, why);
-	if (rc)
+	/* I4: without a meta page the transaction has changed nothing. */
+	if (!rc)
+		rc = pgw__space_for_meta(e, 1u << (call->txnid & 1));
+	if (rc) {
+		call->disk_full = rc == -ENOSPC || rc == -EDQUOT;
 		return rc;
+	}
 	e->dirty_synced = true;
 	e->trusted = true;
 	e->base = call->txnid;

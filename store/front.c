@@ -321,10 +321,26 @@ PUBLIC void mdb_txn_abort(MDB_txn *txn)
 		pgw__gate_leave(e);
 }
 
-/* A commit writes the list of free pages, and that takes some itself. A run of them at worst. */
-static int prepare_space(struct pgw__env *e)
+/* Room for the meta page is asked for when LMDB comes to its sync (seam.c, commit.c). Where it makes none it is asked
+ * for now; attached, for the record as well, which goes to the other page every second time. */
+static int prepare_meta(struct pgw__env *e, MDB_txn *txn, unsigned flags)
 {
-	if (!e->writemap || (!e->dirty.ranges.n && !e->dirty.incomplete))
+	int rc;
+
+	if (!pgw__options_unsynced(flags))
+		return 0;
+	rc = -pgw__space_for_meta(e, pgw__checkpointer_of(e) ? 3 : 1u << (mdb_txn_id(txn) & 1));
+	if (rc)
+		pgw__space_committed(e, rc);
+	return rc;
+}
+
+/* A commit writes the list of free pages, and that takes some itself. A run of them at worst. */
+static int prepare_space(struct pgw__env *e, MDB_txn *txn, unsigned flags)
+{
+	if (!e->writemap)
+		return prepare_meta(e, txn, flags);
+	if (!e->dirty.ranges.n && !e->dirty.incomplete)
 		return 0;
 	return pgw__space_prepare(
 	    e, PGW__SPACE_TO_COMMIT, 2 + e->space.end * sizeof(uint64_t) / e->psize, 0);
@@ -337,10 +353,11 @@ int pgw__commit_writer(struct pgw__env *e, MDB_env *env, MDB_txn *txn, bool wait
 	unsigned flags = 0;
 	bool gated;
 
+	(void)mdb_env_get_flags(env, &flags);
 	if (!rc)
 		rc = check_file(e);
 	if (!rc)
-		rc = prepare_space(e);
+		rc = prepare_space(e, txn, flags);
 	if (rc) {
 		mdb_txn_abort(txn);
 		return rc;
@@ -348,7 +365,6 @@ int pgw__commit_writer(struct pgw__env *e, MDB_env *env, MDB_txn *txn, bool wait
 	gated = take_gated(e);
 	call.txnid = mdb_txn_id(txn);
 	call.wrote = e->dirty.ranges.n > 0 || e->dirty.incomplete;
-	(void)mdb_env_get_flags(env, &flags);
 	if (pgw__options_unsynced(flags))
 		e->nosync = call.txnid;
 	full = e->space.why;

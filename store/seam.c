@@ -159,8 +159,13 @@ static int sync_data_file(struct pgw__call *call, uint64_t off, uint64_t len)
 		call->synced = !rc;
 		return rc;
 	}
-	if (attached(call->env))
-		return 0;
+	/* The pages are written, the meta page is not. */
+	if (attached(call->env)) {
+		int rc = pgw__space_for_meta(call->env, 3);
+
+		call->disk_full = rc;
+		return rc;
+	}
 	if (!call->data_synced)
 		return pgw__commit_data(call);
 	return pgw__commit_meta(call, off, len);

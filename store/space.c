@@ -374,6 +374,23 @@ void pgw__space_give_back(struct pgw__env *e, MDB_env *lmdb)
 		pgw__note_fallback("space of a failed transaction", "the file cannot be cut");
 }
 
+/* The number of a page is at its beginning and never changes, so this races with nobody. */
+int pgw__space_for_meta(struct pgw__env *e, unsigned which)
+{
+	int fd = atomic_load_explicit(&e->fd, memory_order_relaxed);
+
+	if (e->writemap || !copies_on_write(e))
+		return 0;
+	for (uint64_t pgno = 0; pgno < 2; pgno++) {
+		const struct iovec v = { .iov_base = &pgno, .iov_len = sizeof(pgno) };
+		int64_t r = which >> pgno & 1 ? pgw__sys.pwritev(fd, &v, 1, pgno * e->psize) : 0;
+
+		if (r == -ENOSPC || r == -EDQUOT)
+			return (int)r;
+	}
+	return 0;
+}
+
 void pgw__space_lock_file(int fd)
 {
 	uint64_t magic;

@@ -73,6 +73,12 @@ static inline void pgw__space_note(struct pgw__space *s, uint64_t pgno)
  * takes new blocks it only takes up the disk. */
 void pgw__space_give_back(struct pgw__env *e, MDB_env *lmdb);
 
+/* Room for meta pages that are about to be written, where a page that has a block needs another one for that. LMDB
+ * does not survive a meta page that finds none; so it is asked for while the transaction can still be given
+ * up. It is kept until the page has been written out, so it must be asked for behind the last barrier. which: a
+ * mask of pages 0 and 1. 0 or -errno. Without MDB_WRITEMAP only. */
+int pgw__space_for_meta(struct pgw__env *e, unsigned which);
+
 /* LMDB's lock file, before it has a size: it is stored into through a map as well. */
 void pgw__space_lock_file(int fd);
 

@@ -21,10 +21,10 @@
  *   needs the page (liblmdb: SIGBUS), and the environment stays usable: abort the transaction, as
  *   after any error. With MDB_WRITEMAP space is asked for before LMDB stores into it, up to 64 MiB
  *   ahead, and some is kept so that deleting works on a full disk. Not on file systems that copy
- *   on write (btrfs, ZFS): there SIGBUS is still possible with MDB_WRITEMAP, and without it a meta
- *   page that finds no block ends the environment, to be opened again when there is space. (btrfs on
- *   Linux 6.18: not in a directory with chattr +C.) Opening returns ENOSPC where the lock file finds
- *   no room.
+ *   on write (btrfs, ZFS): there SIGBUS is still possible with MDB_WRITEMAP (btrfs on Linux 6.18: not
+ *   in a directory with chattr +C). Without it a meta page that finds no block ends an environment on
+ *   ZFS, to be opened again when there is space; on btrfs room for it is reserved while the
+ *   transaction can still be given up. Opening returns ENOSPC where the lock file finds no room.
  * - A program that closes LMDB's descriptors (closefrom) and opens other files by their numbers gets
  *   EBADF, and MDB_PANIC from then on; liblmdb would write into those files. It is looked for when a
  *   write transaction begins and when it is committed, and before a checkpoint.
