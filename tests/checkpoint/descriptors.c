@@ -156,35 +156,9 @@ static void in_mode(const char *dir, enum pgw_durability d, unsigned flags)
 	}
 }
 
-static void strict(void **state)
-{
-	in_mode(*state, PGW_DURABILITY_STRICT, 0);
-}
-
-static void strict_writemap(void **state)
-{
-	in_mode(*state, PGW_DURABILITY_STRICT, MDB_WRITEMAP);
-}
-
-static void group(void **state)
-{
-	in_mode(*state, PGW_DURABILITY_GROUP, 0);
-}
-
-static void group_writemap(void **state)
-{
-	in_mode(*state, PGW_DURABILITY_GROUP, MDB_WRITEMAP);
-}
-
-static void relaxed(void **state)
-{
-	in_mode(*state, PGW_DURABILITY_RELAXED, 0);
-}
-
-static void relaxed_writemap(void **state)
-{
-	in_mode(*state, PGW_DURABILITY_RELAXED, MDB_WRITEMAP);
-}
+MODE_TEST(strict, STRICT, 0)
+MODE_TEST(strict_writemap, STRICT, MDB_WRITEMAP)
+CHECKPOINTED_MODE_TESTS
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
 

@@ -371,25 +371,7 @@ static void in_mode(const char *dir, enum pgw_durability d, unsigned flags)
 		print_message("no unique mount ids here: the page cache is never trusted\n");
 }
 
-static void group(void **state)
-{
-	in_mode(*state, PGW_DURABILITY_GROUP, 0);
-}
-
-static void group_writemap(void **state)
-{
-	in_mode(*state, PGW_DURABILITY_GROUP, MDB_WRITEMAP);
-}
-
-static void relaxed(void **state)
-{
-	in_mode(*state, PGW_DURABILITY_RELAXED, 0);
-}
-
-static void relaxed_writemap(void **state)
-{
-	in_mode(*state, PGW_DURABILITY_RELAXED, MDB_WRITEMAP);
-}
+CHECKPOINTED_MODE_TESTS
 
 static void strict(void **state)
 {

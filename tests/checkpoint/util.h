@@ -41,6 +41,18 @@ struct spec {
 	size_t map_size; /* 0: 16 MiB */
 };
 
+/* Tests of the names group, group_writemap, relaxed and relaxed_writemap: in_mode(dir, durability, flags). */
+#define MODE_TEST(name, durability, flags)                           \
+	static void name(void **state)                               \
+	{                                                            \
+		in_mode(*state, PGW_DURABILITY_##durability, flags); \
+	}
+#define CHECKPOINTED_MODE_TESTS                        \
+	MODE_TEST(group, GROUP, 0)                     \
+	MODE_TEST(group_writemap, GROUP, MDB_WRITEMAP) \
+	MODE_TEST(relaxed, RELAXED, 0)                 \
+	MODE_TEST(relaxed_writemap, RELAXED, MDB_WRITEMAP)
+
 int try_open(const char *dir, struct spec s, MDB_env **env);
 MDB_env *open_env(const char *dir, struct spec s);
 
