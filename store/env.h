@@ -141,7 +141,7 @@ struct pgw__call {
 	int lock_fd;	  /* OPEN: LMDB's lock file once seen, else -1 */
 	const char *path; /* OPEN: of mdb_env_open, and its flags */
 	unsigned open_flags;
-	bool exclusive;				   /* OPEN: nobody else has it */
+	bool exclusive;				   /* OPEN: nobody else has it, as yet */
 	unsigned recover_flags;			   /* OPEN */
 	struct pgw_recover_report *recover_report; /* OPEN: filled in */
 };

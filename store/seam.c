@@ -222,6 +222,19 @@ static struct pgw__call *mapping(void)
 	return call ? call : within(PGW__OP_RESIZE);
 }
 
+/* LMDB gives the file of a writable map the map's length. Where it is shorter than that of others it would cut off what
+ * they have stored behind the last page that is in use, in a transaction that is running. Only who opens the file
+ * alone can know that there are none. */
+int pgw__seam_ftruncate(int fd, off_t len)
+{
+	struct pgw__call *call = mapping();
+	struct stat st;
+
+	if (is_data_map(call, fd) && !call->exclusive && !fstat(fd, &st) && st.st_size > len)
+		return 0;
+	return ftruncate(fd, len);
+}
+
 /* LMDB stores into its lock file through a map, and makes it by ftruncate: on a full disk that would
  * be SIGBUS. Where space cannot be asked for, it is as LMDB has it. */
 static int make_room(const struct pgw__call *call, int fd, size_t len, int prot)

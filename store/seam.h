@@ -52,6 +52,7 @@ off_t pgw__seam_lseek(int fd, off_t off, int whence);
 int pgw__seam_fdatasync(int fd);
 int pgw__seam_fsync(int fd);
 int pgw__seam_msync(void *addr, size_t len, int flags);
+int pgw__seam_ftruncate(int fd, off_t len);
 void *pgw__seam_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off);
 int pgw__seam_munmap(void *addr, size_t len);
 int pgw__seam_mid2l_append(void *list, struct pgw__lmdb_dirty_page *entry);

@@ -30,7 +30,8 @@
  *   write transaction begins and when it is committed, and before a checkpoint.
  *
  * - mdb_env_set_mapsize of an open environment does not end readers of the process: they keep the map
- *   that they are in. A write transaction of another thread is still an error of the caller's.
+ *   that they are in. A write transaction of another thread is still an error of the caller's. And a
+ *   smaller writable map cuts the file only where nobody else can have it open.
  *
  * Beyond that, an environment can be given another durability than LMDB's: see enum pgw_durability.
  *

@@ -415,6 +415,50 @@ static void readers_outlive_a_larger_map(void **state)
 	}
 }
 
+/* A writable map is made by giving the file its length: of a smaller map, a shorter one. */
+static int opens_a_smaller_map(void *arg)
+{
+	const char *dir = arg;
+	MDB_env *env;
+
+	OK(mdb_env_create(&env));
+	OK(mdb_env_set_mapsize(env, 1u << 20));
+	OK(mdb_env_open(env, dir, MDB_WRITEMAP, 0600));
+	OK(mdb_env_set_mapsize(env, 2u << 20));
+	OK(mdb_env_set_mapsize(env, 1u << 20));
+	mdb_env_close(env);
+	return 0;
+}
+
+static void nobody_cuts_what_another_one_is_writing(void **state)
+{
+	static char value[3 << 20];
+
+	memset(value, 'v', sizeof(value));
+	for (int d = 0; d <= PGW_DURABILITY_RELAXED; d++) {
+		struct spec s = { .durability = (enum pgw_durability)d, .flags = MDB_WRITEMAP };
+		MDB_env *env = open_env(*state, s);
+		uint32_t key = 7;
+		MDB_val k = { sizeof(key), &key }, v = { sizeof(value), value };
+		MDB_txn *txn;
+		MDB_dbi dbi;
+
+		put(env, 1, 1);
+		OK(mdb_txn_begin(env, NULL, 0, &txn));
+		OK(mdb_dbi_open(txn, NULL, 0, &dbi));
+		OK(mdb_put(txn, dbi, &k, &v, 0));
+		assert_int_equal(in_child(opens_a_smaller_map, *state), 0);
+		OK(mdb_txn_commit(txn));
+		OK(mdb_txn_begin(env, NULL, MDB_RDONLY, &txn));
+		OK(mdb_get(txn, dbi, &k, &v));
+		assert_int_equal(v.mv_size, sizeof(value));
+		assert_memory_equal(v.mv_data, value, sizeof(value));
+		mdb_txn_abort(txn);
+		mdb_env_close(env);
+		OK(run("rm -f %s/*", (char *)*state));
+	}
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
 
 int main(int argc, char **argv)
@@ -427,6 +471,7 @@ int main(int argc, char **argv)
 		TEST(plain_processes_follow),
 		TEST(a_map_of_nine_pages_is_enough),
 		TEST(readers_outlive_a_larger_map),
+		TEST(nobody_cuts_what_another_one_is_writing),
 	};
 
 	if (argc == 4 && !strcmp(argv[1], "--open"))
