@@ -73,6 +73,39 @@ static void what_was_synced_once_is_not_synced_again(void **state)
 	}
 }
 
+/* What was committed with the flag is made durable with the first transaction that is committed without. */
+static void flags_change_at_run_time(void **state)
+{
+	for (unsigned flags = 0; flags <= MDB_WRITEMAP; flags += MDB_WRITEMAP) {
+		for (int d = 0; d <= PGW_DURABILITY_GROUP; d++) {
+			struct spec s = group;
+			uint64_t last = 0;
+			MDB_env *env;
+
+			s.durability = (enum pgw_durability)d;
+			s.checkpoint_ms = 3600 * 1000;
+			s.flags = flags;
+			env = open_env(*state, s);
+			for (unsigned n = 1; n <= 32; n++) {
+				unsigned async = n % 3 == 1	       ? MDB_NOSYNC
+						 : n % 3 == 2 && flags ? MDB_MAPASYNC
+								       : 0;
+
+				OK(mdb_env_set_flags(env, MDB_NOSYNC | MDB_MAPASYNC, 0));
+				OK(mdb_env_set_flags(env, MDB_NOMETASYNC, n & 4));
+				if (async)
+					OK(mdb_env_set_flags(env, async, 1));
+				put(env, n, n);
+				if (!async && (d || !(n & 4)))
+					last = n;
+				assert_int_equal(durable(env), last);
+			}
+			mdb_env_close(env);
+			OK(run("rm -f %s/*", (char *)*state));
+		}
+	}
+}
+
 /* To LMDB the flag means something in a writable map only. */
 static void mapasync_alone_is_as_durable_as_ever(void **state)
 {
@@ -378,6 +411,7 @@ int main(void)
 		TEST(one_barrier_for_each_commit),
 		TEST(nothing_new_makes_no_barrier),
 		TEST(what_was_synced_once_is_not_synced_again),
+		TEST(flags_change_at_run_time),
 		TEST(mapasync_alone_is_as_durable_as_ever),
 		TEST(relaxed_returns_at_once_and_sync_makes_it_durable),
 		TEST(relaxed_is_durable_after_its_time),
