@@ -217,7 +217,7 @@ PUBLIC int pgw_env_recover(const char *path, unsigned flags, struct pgw_recover_
 	if (!report)
 		report = &own;
 	memset(report, 0, sizeof(*report));
-	if (!path || (flags & ~(PGW_RECOVER_CHECK | PGW_RECOVER_NOSUBDIR)))
+	if (!path || (flags & ~(PGW_RECOVER_CHECK | PGW_RECOVER_NOSUBDIR | PGW_RECOVER_COPY)))
 		return EINVAL;
 	rc = pgw__env_stat(path, open_flags, &st); /* LMDB would make a file where there is none */
 	if (!rc && !S_ISREG(st.st_mode))

@@ -19,8 +19,10 @@ static const char *own_text(int code)
 		return "PGW_FENCED: the environment is in use by pagewise or was not closed, and "
 		       "cannot be opened with MDB_NOLOCK; close it, or run pagewise recover";
 	case PGW_COPIED:
-		return "PGW_COPIED: the file is a raw copy of an environment in use; take the "
-		       "original, or a copy made by mdb_env_copy";
+		return "PGW_COPIED: the file is a raw copy of an environment that was in use or "
+		       "not "
+		       "closed; take the original, or a copy made by mdb_env_copy, or see pagewise "
+		       "recover --copy";
 	case PGW_UNPROVEN:
 		return "PGW_UNPROVEN: the environment was not closed, and no record in its file "
 		       "proves a snapshot; run pagewise recover --check for details";

@@ -37,7 +37,8 @@
  * 7. The boot id does not prove that the page cache lived on: a volume can lose its cache within one
  *    boot. The mount must be the same as well, by an id that is never used again (identity.h).
  * 8. A record that came along in a raw copy of the file says nothing about the copy: it carries the
- *    inode and its time of birth. mdb_env_copy leaves records and fence out (seam.c).
+ *    inode and its time of birth. mdb_env_copy leaves records and fence out (seam.c). Only who knows that
+ *    nothing was open can say that it does (PGW_RECOVER_COPY); of a cache that lived on it never speaks.
  * 9. Pins block recycling, and the map can be full early: then a checkpoint comes before the next
  *    transaction (gate.c). mdb_env_sync moves d before it returns (front.c). Transaction numbers
  *    repeat after a restore: what is kept of them elsewhere is void.
@@ -83,10 +84,12 @@ static int refuse(struct pgw__recovery *rv, int code, const char *reason)
 	return code;
 }
 
-static enum pgw_record_state judge_decoded(const struct found *f, int i)
+static enum pgw_record_state judge_decoded(
+    const struct pgw__recovery *rv, const struct found *f, int i)
 {
-	return pgw__identity_same_file(&f->record[i].id, &f->id) ? PGW_RECORD_WHOLE
-								 : PGW_RECORD_OF_ANOTHER_FILE;
+	if ((rv->flags & PGW_RECOVER_COPY) || pgw__identity_same_file(&f->record[i].id, &f->id))
+		return PGW_RECORD_WHOLE;
+	return PGW_RECORD_OF_ANOTHER_FILE;
 }
 
 static int decode(struct pgw__recovery *rv, struct found *f)
@@ -105,7 +108,7 @@ static int decode(struct pgw__recovery *rv, struct found *f)
 						     : PGW_RECORD_TORN;
 			continue;
 		}
-		out->state = judge_decoded(f, i);
+		out->state = judge_decoded(rv, f, i);
 		out->seq = f->record[i].seq;
 		out->txnid = f->record[i].txnid;
 		out->wall_ns = f->record[i].wall;
@@ -165,8 +168,11 @@ static int choose(struct pgw__recovery *rv, struct found *f, int *slot)
 	for (int i = 0; i < 2; i++)
 		if (r[i].state == PGW_RECORD_OF_ANOTHER_FILE)
 			return refuse(rv, PGW_COPIED,
-			    "the file is a raw copy that was made while the original was in use; "
-			    "take the original, or a copy made by mdb_env_copy");
+			    "the file is a raw copy of one that was in use, or not closed; take "
+			    "the "
+			    "original, or a copy made by mdb_env_copy (or, if nothing had the "
+			    "original "
+			    "open then, pagewise recover --copy)");
 	return refuse(rv, PGW_UNPROVEN,
 	    "no record proves a snapshot: the file was damaged, or changed by something else");
 }

@@ -336,6 +336,10 @@ struct pgw_recover_report {
 
 #define PGW_RECOVER_CHECK    1u /* say what would be done, and change nothing in the data file */
 #define PGW_RECOVER_NOSUBDIR 2u /* path is the data file, as with MDB_NOSUBDIR */
+/* Believe records that belong to another file (else PGW_COPIED): the caller knows that this one was moved or
+ * copied while no process had the original open, also after a crash. A copy made while one wrote may be
+ * damaged beyond what the records show. */
+#define PGW_RECOVER_COPY 4u
 
 /* Do what the next mdb_env_open would do with a file that was not closed. It needs the environment
  * for itself; one that is in use, or needs nothing, is left alone. It can be interrupted at any point

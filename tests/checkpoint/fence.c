@@ -410,6 +410,15 @@ static void a_raw_copy_is_refused_and_left_alone(void **state)
 	assert_non_null(r.reason);
 	snprintf(path, sizeof(path), "%s/before", to);
 	assert_int_equal(run("cmp %s/data.mdb %s", to, path), 0);
+
+	/* Whoever copied it may know that nobody wrote. */
+	OK(pgw_env_recover(to, PGW_RECOVER_COPY, &r));
+	assert_int_equal(r.action, PGW_RECOVER_RESTORED);
+	assert_false(r.same_cache);
+	assert_false(is_fenced(to));
+	copy = open_env(to, group);
+	assert_int_equal(get(copy, 1), 7);
+	mdb_env_close(copy);
 }
 
 static void damaged_records_are_refused_and_left_alone(void **state)

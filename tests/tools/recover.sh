@@ -70,6 +70,14 @@ expect_code 1 "$pagewise" recover "$tmp/copy" >"$tmp/out"
 expect_message 'PGW_COPIED'
 cmp -s "$tmp/copy/data.mdb" "$tmp/before" || fail 'a refused file was changed'
 
+# Unless somebody vouches for it. The cache of the original says nothing about the copy.
+expect_code 0 "$pagewise" recover --check --copy "$tmp/copy" >"$tmp/out"
+grep -Eq '^result: *would be restored' "$tmp/out" || fail 'recover --check --copy'
+cmp -s "$tmp/copy/data.mdb" "$tmp/before" || fail '--check --copy changed the file'
+expect_code 0 "$pagewise" recover --copy "$tmp/copy" >"$tmp/out"
+grep -Eq '^result: *restored' "$tmp/out" || fail 'recover --copy'
+mdb_stat "$tmp/copy" >/dev/null || fail 'plain LMDB does not open the copy that was recovered'
+
 expect_code 0 "$pagewise" recover --json "$tmp/killed" >"$tmp/out"
 "$python" - "$tmp/out" <<'EOF' || fail 'recover --json'
 import json, sys

@@ -18,12 +18,13 @@
 #include "environment.h"
 
 static const char usage[] =
-    "usage: pagewise recover [--check] [--json] ENVIRONMENT\n"
+    "usage: pagewise recover [--check] [--copy] [--json] ENVIRONMENT\n"
     "\n"
     "Bring an LMDB environment (a directory, or its data file) back that was used in group or\n"
     "relaxed durability and not closed. One that was closed, or is in use, is left alone.\n"
     "\n"
     "  --check  say what would be done, and change nothing\n"
+    "  --copy   the file was moved or copied while no process had it open: believe its records\n"
     "  --json   one JSON object\n";
 
 const char *environment_time(uint64_t ns, char out[ENVIRONMENT_TIME])
@@ -148,9 +149,10 @@ static void print_json(const struct pgw_recover_report *r, int rc)
 int command_recover(int argc, char **argv)
 {
 	static const struct option options[] = { { "check", no_argument, NULL, 'c' },
-		{ "json", no_argument, NULL, 'j' }, { "help", no_argument, NULL, 'h' }, { 0 } };
+		{ "copy", no_argument, NULL, 'y' }, { "json", no_argument, NULL, 'j' },
+		{ "help", no_argument, NULL, 'h' }, { 0 } };
 	struct pgw_recover_report report;
-	bool check = false, json = false;
+	bool check = false, copy = false, json = false;
 	unsigned flags;
 	int rc;
 
@@ -158,6 +160,9 @@ int command_recover(int argc, char **argv)
 		switch (c) {
 		case 'c':
 			check = true;
+			break;
+		case 'y':
+			copy = true;
 			break;
 		case 'j':
 			json = true;
@@ -173,7 +178,8 @@ int command_recover(int argc, char **argv)
 		complain("recover takes one environment");
 		return usage_error("recover");
 	}
-	flags = environment_flags(argv[optind]) | (check ? PGW_RECOVER_CHECK : 0);
+	flags = environment_flags(argv[optind]) | (check ? PGW_RECOVER_CHECK : 0) |
+		(copy ? PGW_RECOVER_COPY : 0);
 	rc = pgw_env_recover(argv[optind], flags, &report);
 	if (json)
 		print_json(&report, rc);
