@@ -138,7 +138,6 @@ static void give_up(struct pgw__env *e)
 	e->attach_failed = true;
 	e->trusted = false;
 	e->distrust = PGW_FULL_OTHER_WRITER;
-	e->file.ranges_only = false;
 	atomic_store(&e->checkpointer, NULL);
 }
 
