@@ -32,19 +32,25 @@ LONG = """
 ## The long form
 
 `tests/powercut/run --long --fs ext4,xfs,btrfs`: 60 transactions and 15 rounds in place of 20 and 8, every strategy, 20 cuts for
-each workload and 60 anywhere, strict disk. On 2026-11-30, seed 7 on 6.12.118 and seed 8 on 7.3.4. Half an hour to an hour for a
-kernel on two busy processors.
+each workload and 60 anywhere, strict disk. On 2026-11-30, seed 7 on 6.12.118, seed 8 on 7.3.4, seed 9 on 6.1.0-57 and 6.16.12. Half
+an hour to an hour for a kernel on two busy processors.
 
 | kernel | file system | pgw_sync: violations | the store: violations | restored |
 | --- | --- | --- | --- | --- |
+| 6.1.0-57 | ext4 | 0 of 3627 | 0 of 1635 | 759 |
+| 6.1.0-57 | xfs | 0 of 3624 | 0 of 1554 | 711 |
+| 6.1.0-57 | btrfs | 0 of 3483 | 0 of 1665 | 750 |
 | 6.12.118+deb13 | ext4 | 0 of 3675 | 0 of 1533 | 681 |
 | 6.12.118+deb13 | xfs | 0 of 3675 | 0 of 1671 | 774 |
 | 6.12.118+deb13 | btrfs | 0 of 3621 | 0 of 1671 | 741 |
+| 6.16.12+deb13 | ext4 | 0 of 3582 | 0 of 1566 | 714 |
+| 6.16.12+deb13 | xfs | 0 of 3633 | 0 of 1614 | 756 |
+| 6.16.12+deb13 | btrfs | 0 of 3497 | 0 of 1536 | 657 |
 | 7.3.4+deb13 | ext4 | 0 of 3681 | 0 of 1653 | 762 |
 | 7.3.4+deb13 | xfs | 0 of 3708 | 0 of 1722 | 804 |
 | 7.3.4+deb13 | btrfs | 0 of 3612 | 0 of 1695 | 765 |
 
-In all 31917 judged, 0 violations. The controls lost data in 3263 of 3575.
+In all 62933 judged, 0 violations. The controls lost data in 6322 of 6976.
 """
 
 
