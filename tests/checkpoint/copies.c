@@ -97,7 +97,13 @@ static void in_mode(const char *dir, enum pgw_durability d, unsigned flags)
 	copies_in(dir, (struct spec){ .durability = d, .flags = flags, .checkpoint_ms = 1 });
 }
 
-CHECKPOINTED_MODE_TESTS
+MODE_TEST(group, GROUP, 0)
+MODE_TEST(relaxed, RELAXED, 0)
+
+#ifndef __SANITIZE_THREAD__ /* a copy sees LMDB's stores, and it does not know why that is right */
+MODE_TEST(group_writemap, GROUP, MDB_WRITEMAP)
+MODE_TEST(relaxed_writemap, RELAXED, MDB_WRITEMAP)
+#endif
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
 
@@ -105,9 +111,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(group),
-		TEST(group_writemap),
 		TEST(relaxed),
+#ifndef __SANITIZE_THREAD__
+		TEST(group_writemap),
 		TEST(relaxed_writemap),
+#endif
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
