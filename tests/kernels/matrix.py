@@ -27,8 +27,8 @@ SHORT_TEST_SUITES = {"shim"}
 # (With pages of other sizes tests/cross runs some of them.)
 SIMULATED = {
     "shim/advise", "shim/probe", "shim/range", "shim/stats", "shim/sync",
-    "alloc/faults", "alloc/hide", "alloc/lazy", "alloc/options", "alloc/pool", "alloc/pressure", "alloc/shortage",
-    "alloc/space", "alloc/threads", "store/test_crash", "store/test_faults",
+    "alloc/faults", "alloc/flight", "alloc/hide", "alloc/lazy", "alloc/options", "alloc/pool", "alloc/pressure",
+    "alloc/shortage", "alloc/space", "alloc/threads", "store/test_crash", "store/test_faults",
 }  # fmt: skip
 # Many threads, processes or descriptors, or much memory, which an emulated guest takes long for: run
 # where KVM works.
