@@ -9,6 +9,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -124,8 +125,9 @@ for _ in range(3):
 
 
 def python(b, m):
+    """By its own name: what the name python3 finds may be a script that forks first."""
     env = mallocs.Malloc(m.name, m.library, m.conf, {**m.env, "PYTHONMALLOC": "malloc"})
-    return mallocs.run(env, ["python3", "-S", "-c", PYTHON % b.scaled(30000)])
+    return mallocs.run(env, [sys.executable, "-S", "-c", PYTHON % b.scaled(30000)])
 
 
 def compile_tree(b, m):
