@@ -77,6 +77,9 @@ const char *mode_name(enum mode m);
 void subject_create(struct subject *s);
 void subject_destroy(struct subject *s);
 
+/* Close the environment and open the same file in another mode, in which it needs no recovery. */
+void subject_reopen(struct subject *s, enum mode mode);
+
 /* Everything on disk, so that the next one begins with a quiet file. */
 void subject_settle(struct subject *s);
 
@@ -125,6 +128,7 @@ void report_end(void);
 /* --- the measurements --- */
 
 double measure_disk(void); /* what a barrier costs, microseconds */
+void measure_null(void);   /* liblmdb against itself */
 void measure_single(double barrier_us);
 void measure_threads(void);
 void measure_batch(void);
