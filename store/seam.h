@@ -37,13 +37,16 @@ int pgw__lmdb_cursor_del(MDB_cursor *cursor, unsigned flags);
 int pgw__lmdb_drop(MDB_txn *txn, MDB_dbi dbi, int del);
 int pgw__lmdb_dbi_open(MDB_txn *txn, const char *name, unsigned flags, MDB_dbi *dbi);
 
-/* An entry of LMDB's list of dirty pages; the lists themselves are none of our business. */
+/* An entry of LMDB's list of dirty pages. The first one has the number of the others instead of a page's,
+ * which are in ascending order unless the map is writable. */
 struct pgw__lmdb_dirty_page {
 	size_t pgno;
 	void *page;
 };
 
 int mdb_mid2l_append(void *list, struct pgw__lmdb_dirty_page *entry);
+int mdb_mid2l_insert(void *list, struct pgw__lmdb_dirty_page *entry);
+unsigned mdb_mid2l_search(void *list, size_t pgno);
 
 ssize_t pgw__seam_pwrite(int fd, const void *buf, size_t len, off_t off);
 ssize_t pgw__seam_writev(int fd, const struct iovec *v, int n);
@@ -56,6 +59,7 @@ int pgw__seam_ftruncate(int fd, off_t len);
 void *pgw__seam_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off);
 int pgw__seam_munmap(void *addr, size_t len);
 int pgw__seam_mid2l_append(void *list, struct pgw__lmdb_dirty_page *entry);
+int pgw__seam_mid2l_insert(void *list, struct pgw__lmdb_dirty_page *entry);
 ssize_t pgw__seam_pread(int fd, void *buf, size_t len, off_t off);
 ssize_t pgw__seam_write(int fd, const void *buf, size_t len);
 int pgw__seam_mutex_lock(pthread_mutex_t *mutex);
