@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -120,6 +121,12 @@ static int sys_allocate(int fd, uint64_t off, uint64_t len)
 	return (int)answer(fallocate(fd, 0, (off_t)off, (off_t)len), saved);
 }
 
+static int sys_drop_cached(int fd, uint64_t off, uint64_t len)
+{
+	return -posix_fadvise(
+	    fd, (off_t)off, (off_t)len, POSIX_FADV_DONTNEED); /* returns the error */
+}
+
 static int sys_fs_magic(int fd, uint64_t *magic)
 {
 	int saved = errno;
@@ -167,6 +174,17 @@ static int sys_close(int fd)
 static pid_t sys_getpid(void)
 {
 	return (pid_t)CALL(SYS_getpid); /* not a value libc kept from before a raw clone */
+}
+
+static int sys_major_faults(uint64_t *n)
+{
+	int saved = errno;
+	struct rusage u;
+	int err = (int)answer(getrusage(RUSAGE_SELF, &u), saved);
+
+	if (!err)
+		*n = (uint64_t)u.ru_majflt;
+	return err;
 }
 
 #include "sys_table.h" /* here, where all of it is defined */

@@ -34,13 +34,15 @@ struct pgw__sys {
 	int (*fsync)(int fd);
 	int (*sync_file_range)(int fd, uint64_t off, uint64_t len, unsigned flags);
 	int64_t (*pwritev)(int fd, const struct iovec *v, int n, uint64_t off);
-	int (*allocate)(int fd, uint64_t off, uint64_t len); /* fallocate, mode 0 */
-	int (*fs_magic)(int fd, uint64_t *magic);	     /* f_type of fstatfs(2) */
-	int (*fd_mode)(int fd, mode_t *mode);		     /* st_mode of fstat(2) */
-	int (*fd_flags)(int fd);			     /* fcntl(F_GETFL) */
+	int (*allocate)(int fd, uint64_t off, uint64_t len);	/* fallocate, mode 0 */
+	int (*drop_cached)(int fd, uint64_t off, uint64_t len); /* POSIX_FADV_DONTNEED */
+	int (*fs_magic)(int fd, uint64_t *magic);		/* f_type of fstatfs(2) */
+	int (*fd_mode)(int fd, mode_t *mode);			/* st_mode of fstat(2) */
+	int (*fd_flags)(int fd);				/* fcntl(F_GETFL) */
 	int (*fd_move)(int fd, int lowest); /* fcntl(F_DUPFD_CLOEXEC) and close the old one */
 	int (*close)(int fd);
 	pid_t (*getpid)(void);
+	int (*major_faults)(uint64_t *n); /* of this process: getrusage(2) */
 };
 
 /* Constant but in tests. */

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -114,6 +115,16 @@ static int sys_allocate(int fd, uint64_t off, uint64_t len)
 #endif
 }
 
+static int sys_drop_cached(int fd, uint64_t off, uint64_t len)
+{
+#ifdef POSIX_FADV_DONTNEED
+	return -posix_fadvise(
+	    fd, (off_t)off, (off_t)len, POSIX_FADV_DONTNEED); /* returns the error */
+#else
+	return -ENOSYS;
+#endif
+}
+
 /* File systems have names there, not numbers: none is known, so none is taken at its word. */
 static int sys_fs_magic(int fd, uint64_t *magic)
 {
@@ -152,6 +163,16 @@ static int sys_close(int fd)
 static pid_t sys_getpid(void)
 {
 	return getpid();
+}
+
+static int sys_major_faults(uint64_t *n)
+{
+	struct rusage u;
+	int err = (int)CALL(getrusage(RUSAGE_SELF, &u));
+
+	if (!err)
+		*n = (uint64_t)u.ru_majflt;
+	return err;
 }
 
 #include "sys_table.h" /* here, where all of it is defined */

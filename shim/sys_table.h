@@ -23,12 +23,14 @@
 	.sync_file_range = sys_sync_file_range,    \
 	.pwritev = sys_pwritev,                    \
 	.allocate = sys_allocate,                  \
+	.drop_cached = sys_drop_cached,            \
 	.fs_magic = sys_fs_magic,                  \
 	.fd_mode = sys_fd_mode,                    \
 	.fd_flags = sys_fd_flags,                  \
 	.fd_move = sys_fd_move,                    \
 	.close = sys_close,                        \
 	.getpid = sys_getpid,                      \
+	.major_faults = sys_major_faults,          \
 }
 /* clang-format on */
 

@@ -37,6 +37,7 @@
 #include "commit.h"
 #include "fence.h"
 #include "record.h"
+#include "retire.h"
 #include "sys.h"
 
 /* In group, write-out of more than this is started before the cut is taken, and what has been committed
@@ -99,10 +100,12 @@ struct pgw__checkpointer *pgw__checkpoint_create(
 	c->options = *options;
 	c->growth = options->checkpoint_bytes;
 	c->start_early = START_EARLY;
+	(void)pgw__sys.major_faults(&c->faults);
 	pgw__cut_init(&c->next);
 	pgw__cut_init(&c->running);
 	pgw_ranges_init(&c->freed);
 	pgw_ranges_init(&c->set);
+	pgw_ranges_init(&c->retired);
 	pgw_ranges_init(&c->weighed);
 	return c;
 }
@@ -117,6 +120,7 @@ void pgw__checkpoint_destroy(struct pgw__checkpointer *c)
 	pgw__cut_finish(&c->running);
 	pgw_ranges_finish(&c->freed);
 	pgw_ranges_finish(&c->set);
+	pgw_ranges_finish(&c->retired);
 	pgw_ranges_finish(&c->weighed);
 	pthread_mutex_destroy(&c->lock);
 	pthread_cond_destroy(&c->work);
@@ -422,6 +426,12 @@ static bool collect_fresh(struct pgw__checkpointer *c, struct pgw_ranges *fresh)
 	       !pgw_ranges_add_all(&c->set, fresh);
 }
 
+/* Is this the thread of relaxed? */
+static bool by_thread(const struct pgw__checkpointer *c)
+{
+	return c->thread_started && pthread_equal(c->thread, pthread_self());
+}
+
 /* Write-out takes most of the time of a large checkpoint, and the cut need not wait for its end to be
  * made: started before, what is committed meanwhile belongs to the same barrier, and less is held back
  * by the one after. Nothing rests on it: the checkpoint itself starts all ranges, and waits for them.
@@ -435,7 +445,7 @@ static int start_early(struct pgw__checkpointer *c)
 	struct pgw_ranges *fresh = &c->freed;
 	int rc = 0;
 
-	if (c->thread_started && pthread_equal(c->thread, pthread_self()))
+	if (by_thread(c))
 		return 0;
 	pgw_ranges_clear(&c->set);
 	for (int pass = 0; pass < START_PASSES && !rc && collect_fresh(c, fresh); pass++) {
@@ -487,6 +497,8 @@ void pgw__checkpoint_run(struct pgw__checkpointer *c)
 		mark_failed(c);
 	} else {
 		publish(c);
+		if (by_thread(c))
+			pgw__retire_take(c);
 	}
 	pgw__cut_restart(&c->running, 0);
 	c->running_bytes = 0;

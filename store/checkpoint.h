@@ -65,6 +65,11 @@ struct pgw__checkpointer {
 	uint64_t spared; /* bytes whose writing would cost what it costs to name ranges, so far */
 	struct pgw_ranges freed, set;
 
+	/* Of the thread of relaxed (retire.c). */
+	struct pgw_ranges retired;
+	uint64_t faults; /* major ones of the process, up to the last checkpoint */
+	unsigned short_of_memory, retire_backoff; /* for so many checkpoints */
+
 	struct pgw__waiter *waiters; /* group.c */
 
 	/* The thread (relaxed.c). */

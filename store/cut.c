@@ -29,16 +29,19 @@ void pgw__cut_init(struct pgw__cut *c)
 {
 	memset(c, 0, sizeof(*c));
 	pgw_ranges_init(&c->dirty);
+	pgw_ranges_init(&c->retired);
 }
 
 void pgw__cut_finish(struct pgw__cut *c)
 {
 	pgw_ranges_finish(&c->dirty);
+	pgw_ranges_finish(&c->retired);
 }
 
 void pgw__cut_restart(struct pgw__cut *c, uint64_t d)
 {
 	pgw_ranges_clear(&c->dirty);
+	pgw_ranges_clear(&c->retired);
 	c->txnid = d;
 	c->after = d;
 	c->first = 0;
@@ -150,14 +153,31 @@ static int read_freed(MDB_txn *txn, uint64_t first, uint32_t psize, struct pgw_r
 	return rc == -ENOMEM || rc == ENOMEM ? -ENOMEM : -EIO;
 }
 
+/* Only a hint: without memory there is none. What was free before the cut is not among the records read
+ * here, and d keeps what these list from being used again. freed: scratch. */
+static int note_retired(struct pgw__cut *c, uint32_t psize, struct pgw_ranges *freed)
+{
+	int rc = read_freed(c->pin->txn, c->after + 1, psize, freed);
+
+	if (rc)
+		return rc;
+	if (pgw_ranges_add_all(&c->retired, freed) || pgw_ranges_subtract(&c->retired, &c->dirty))
+		pgw_ranges_clear(&c->retired);
+	pgw_ranges_clear(freed);
+	return 0;
+}
+
 int pgw__cut_reduce(struct pgw__cut *c, const struct pgw__map *map, struct pgw_ranges *freed)
 {
 	uint64_t end = (pgw__get64(c->meta, PGW__META_LAST_PG) + 1) * map->psize;
-	int rc;
+	int rc = 0;
 
 	pgw_ranges_align_out(&c->dirty, map->psize);
 	pgw_ranges_clear(freed);
-	rc = read_freed(c->pin->txn, c->reused ? 0 : c->after + 1, map->psize, freed);
+	if (c->note_retired)
+		rc = note_retired(c, map->psize, freed);
+	if (!rc)
+		rc = read_freed(c->pin->txn, c->reused ? 0 : c->after + 1, map->psize, freed);
 	if (!rc && pgw_ranges_add(freed, 0, 2 * (uint64_t)map->psize))
 		rc = -ENOMEM;
 	if (!rc && pgw_ranges_add(freed, end, INT64_MAX - end))

@@ -45,6 +45,8 @@ struct pgw__cut {
 	struct pgw__pin *pin; /* of x */
 	unsigned char meta[PGW__META_SIZE];
 	struct pgw_ranges dirty;
+	struct pgw_ranges retired; /* pages of d that are free at x, if they are wanted */
+	bool note_retired;
 	bool reused;
 	bool incomplete; /* memory ran out: dirty proves nothing */
 };
@@ -68,7 +70,8 @@ struct pgw__map {
 void pgw__cut_add(
     struct pgw__cut *c, struct pgw__dirty *dirty, const struct pgw__map *map, bool spilled);
 
-/* Reduce c->dirty to the live pages, whole pages in normal form. c->pin is active at c->txnid.
+/* Reduce c->dirty to the live pages, whole pages in normal form; and add to c->retired, if it is wanted,
+ * what the transactions have freed of the pages of d. c->pin is active at c->txnid.
  * freed: scratch. 0; -ENOMEM or -EIO (the free list cannot be read), and then c->dirty still
  * holds at least the live pages. */
 int pgw__cut_reduce(struct pgw__cut *c, const struct pgw__map *map, struct pgw_ranges *freed);

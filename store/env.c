@@ -379,6 +379,7 @@ void pgw__env_counters_read(const struct pgw__env_counters *c, struct pgw_env_st
 	ADD(update_batches);
 	ADD(dead_readers);
 	ADD(warmed_bytes);
+	ADD(retired_bytes);
 #undef ADD
 }
 

@@ -36,7 +36,7 @@ struct pgw__env_counters {
 	_Atomic uint64_t two_barrier_checkpoints;
 	_Atomic uint64_t allocate_calls, allocated_bytes;
 	_Atomic uint64_t updates, update_batches;
-	_Atomic uint64_t dead_readers, warmed_bytes;
+	_Atomic uint64_t dead_readers, warmed_bytes, retired_bytes;
 };
 
 struct pgw__checkpointer;

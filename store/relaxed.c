@@ -21,6 +21,8 @@
 #include <signal.h>
 #include <time.h>
 
+#include "retire.h"
+
 /* Writers wait when three times the bound of live bytes is not durable: one is being written out, one
  * is full, one is being filled. Or when the pages taken since the durable snapshot come to seven
  * quarters of the data: the file is then 2.75 times the data. It is what a slow disk runs into, and the
@@ -59,10 +61,13 @@ static void *run(void *arg)
 
 	pthread_mutex_lock(&c->lock);
 	while (wanted && !c->stop) {
-		if (!c->busy && pending(c) && (c->full || pgw__clock_ns(CLOCK_MONOTONIC) >= due(c)))
+		if (!c->busy && pending(c) &&
+		    (c->full || pgw__clock_ns(CLOCK_MONOTONIC) >= due(c))) {
 			pgw__checkpoint_run(c);
-		else
+			pgw__retire(c);
+		} else {
 			wanted = rest(c);
+		}
 	}
 	c->thread_ended = c->thread_started; /* not if it was abandoned: then nobody joins it */
 	c->thread_started = false;

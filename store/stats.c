@@ -77,6 +77,7 @@ static void report(struct pgw__json *j)
 	pgw__json_u64(j, "update_batches", s.update_batches);
 	pgw__json_u64(j, "dead_readers", s.dead_readers);
 	pgw__json_u64(j, "warmed_bytes", s.warmed_bytes);
+	pgw__json_u64(j, "retired_bytes", s.retired_bytes);
 	pgw__json_u64(j, "allocate_calls", s.allocate_calls);
 	pgw__json_u64(j, "allocated_bytes", s.allocated_bytes);
 	pgw__json_open(j, "full_syncs", '{');

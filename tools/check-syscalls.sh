@@ -5,7 +5,7 @@
 # Reads what our own objects (of libraries and programs, not of tests) leave undefined.
 set -u
 build=${1:?usage: check-syscalls.sh BUILDDIR}
-calls='madvise|process_madvise|posix_madvise|msync|fdatasync|fsync|syncfs|sync_file_range|mincore|pidfd_open|syscall|munlock'
+calls='madvise|process_madvise|posix_madvise|msync|fdatasync|fsync|syncfs|sync_file_range|posix_fadvise|mincore|pidfd_open|syscall|munlock'
 found=0
 seen=0
 

@@ -120,6 +120,7 @@ void engine_print(struct out *o, struct chain_db *db)
 	out_u64(o, "msync_bytes", s.msync_bytes);
 	out_u64(o, "full_syncs", c.full_syncs);
 	out_u64(o, "checkpoints", s.checkpoints);
+	out_u64(o, "retired_bytes", s.retired_bytes);
 	out_text(o, "file_system", s.fs ? s.fs : "unknown");
 	out_close(o, '}');
 }

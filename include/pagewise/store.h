@@ -107,6 +107,8 @@ struct pgw_env_stats {
 	uint64_t updates, update_batches; /* of pgw_update: closures, and batches of them */
 
 	uint64_t warmed_bytes; /* mapped or read ahead by pgw_env_warm */
+	uint64_t
+	    retired_bytes; /* relaxed: free pages dropped from a page cache that was too small */
 	uint64_t dead_readers; /* slots of processes that had ended, given back to LMDB */
 
 	/* State of the environment; of a process: zero and NULL. */
