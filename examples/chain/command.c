@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "verify.h"
 
@@ -23,6 +24,23 @@ void catch_signals(void)
 	act.sa_flags = (int)SA_RESETHAND;
 	sigaction(SIGINT, &act, NULL);
 	sigaction(SIGTERM, &act, NULL);
+}
+
+static void on_sigbus(int sig)
+{
+	static const char text[] = "chain: a page of the store cannot be read: its file was cut "
+				   "short, or the disk fails; what was "
+				   "committed there is as it was\n";
+
+	(void)!write(STDERR_FILENO, text, sizeof(text) - 1);
+	_exit(EXIT_FAILED);
+}
+
+void explain_sigbus(void)
+{
+	const struct sigaction act = { .sa_handler = on_sigbus };
+
+	sigaction(SIGBUS, &act, NULL);
 }
 
 int complain(const char *file, const struct chain_error *err)

@@ -48,6 +48,10 @@ int cmd_verify(char **argv, const struct settings *s);
 extern volatile sig_atomic_t chain_stop;
 void catch_signals(void);
 
+/* LMDB reads its file through a map, and what cannot be read is SIGBUS: say what that means, and exit with
+ * EXIT_FAILED. */
+void explain_sigbus(void);
+
 /* Both print to standard error and are EXIT_FAILED. file: the input, or NULL. */
 int complain(const char *file, const struct chain_error *err);
 int no_output(void);

@@ -193,6 +193,7 @@ int main(int argc, char **argv)
 	};
 	struct settings s = { .batch = DEFAULT_BATCH };
 
+	explain_sigbus();
 	parse_options(argc, argv, &s);
 	argv += optind;
 	argc -= optind;

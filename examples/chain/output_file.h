@@ -9,8 +9,9 @@
 
 #include "error.h"
 
-/* Calls fill with a stream to PATH.part, which then becomes path; or, for the path "-", with standard
- * output. Nothing is left behind after an error, but what went to standard output. */
+/* Calls fill with a stream to PATH.part, which then becomes path, or what path links to. For the path "-" it
+ * is standard output, and what is no file (a device, a pipe) is written to as it is. Nothing is left
+ * behind after an error, but what went there. */
 int output_file(const char *path, int (*fill)(void *ctx, FILE *f, struct chain_error *err),
     void *ctx, struct chain_error *err);
 

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -107,6 +108,47 @@ def truncated(tmp):
     same(got["verified"]["blocks"], 150, "verified after resuming")
 
 
+def cut_store(tmp, db):
+    """The store's file was cut short: an error that says so, not a signal."""
+    cut = os.path.join(tmp, "cut-store")
+    for size in (8192, 20000, 500000):
+        shutil.copytree(db, cut)
+        os.truncate(os.path.join(cut, "data.mdb"), size)
+        for command in (["info", cut], ["verify", cut], ["pop", "1", cut],
+                        ["import", os.path.join(data, "c.raw"), cut]):
+            p = subprocess.run([chain, *command], capture_output=True, text=True)
+            check(p.returncode in (0, 1), f"{size} bytes: {command[0]} left with {p.returncode}")
+            check(p.returncode == 0 or p.stderr.startswith("chain: "), f"{size} bytes: {command[0]}: {p.stderr}")
+        # Which page is missed first, and so the text, depends on the size; that all is there nobody says.
+        run("verify", cut, code=1)
+        shutil.rmtree(cut)
+
+
+def outputs_that_are_no_files(tmp, db):
+    """A pipe is written to, and stays one; so does a link."""
+    plain, pipe, link = (os.path.join(tmp, n) for n in ("plain.raw", "pipe", "link"))
+    ask("export", db, plain)
+    with open(plain, "rb") as f:
+        raw = f.read()
+    os.mkfifo(pipe)
+    p = subprocess.Popen([chain, "export", db, pipe], stdout=subprocess.DEVNULL)
+    with open(pipe, "rb") as f:
+        same(f.read() == raw, True, "what came through the pipe")
+    same(p.wait(), 0, "export to a pipe")
+    check(stat.S_ISFIFO(os.stat(pipe).st_mode), "the pipe is no pipe any more")
+    os.symlink("elsewhere.raw", link)
+    with open(os.path.join(tmp, "elsewhere.raw"), "wb"):
+        pass
+    ask("export", db, link)
+    check(os.path.islink(link), "the link is no link any more")
+    with open(link, "rb") as f:
+        same(f.read() == raw, True, "what the link leads to")
+    os.mkdir(os.path.join(tmp, "folder"))
+    _, err = run("export", db, os.path.join(tmp, "folder"), code=1)
+    check("folder" in err, f"export to a folder: {err}")
+    check(not os.path.exists(os.path.join(tmp, "folder.part")), "something was left behind")
+
+
 def stopped(tmp):
     """SIGTERM: a commit, exit code 3, and the rest later."""
     db, raw = os.path.join(tmp, "stopped"), os.path.join(data, "a.raw")
@@ -140,6 +182,8 @@ def main():
         agrees(theirs, facts, hashes)
         refusals(tmp, db)
         truncated(tmp)
+        cut_store(tmp, db)
+        outputs_that_are_no_files(tmp, db)
         stopped(tmp)
     for failure in failures:
         print(failure, file=sys.stderr)
