@@ -3,6 +3,7 @@
 # pagewise run with both libraries: python3-lmdb in threads and child processes, in both write
 # modes. The data, judged by Debian's own mdb_dump, is that of a run without; the report has a part
 # for each library.
+# packages: python3-lmdb lmdb-utils
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 pagewise=$(readlink -f "$1")

@@ -1,9 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-#
 # Debian's monerod on a network of its own: it mines under the library and is stopped; without the
 # library it finds the same chain again. Loopback only.
-#
+# packages: monero
 # shellcheck source=tests/preload/lib.sh
 . "$(dirname "$0")/lib.sh"
 need monerod
