@@ -299,19 +299,22 @@ static void note_traffic(void)
 		pgw__space_wake();
 }
 
-/* The thread ends, if it is there; what makes it unwanted has been said. */
-static bool end_thread(void)
+/* The thread ends, if it is there; what makes it unwanted has been said, and is not taken back before.
+ * pthread_join is a cancellation point, and what calls here is none. */
+static void end_thread(void)
 {
 	bool taken = false;
+	int cancel;
 
 	while (pgw__purger_running() && !(taken = take_thread()))
 		(void)sched_yield(); /* it is being made, or about to end */
 	if (!taken)
-		return false;
+		return;
 	pgw__space_wake();
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	(void)pthread_join(thread, NULL);
+	(void)pthread_setcancelstate(cancel, NULL);
 	atomic_store(&running, 0);
-	return true;
 }
 
 /* The last thread to end runs exit(3)'s handlers. That must not be ours, whose descriptors are not
@@ -321,25 +324,30 @@ void pgw__purger_main_leaves(void)
 	if (!pgw__space_generation())
 		return;
 	atomic_store(&left, pgw__space_generation());
-	(void)end_thread();
+	end_thread();
 }
 
-/* In a vfork child the thread is not this process's, which has one thread as it is. */
+/* One caller at a time. A second one is another thread of the program, for which the kernel refuses
+ * both, whatever is done here. In a vfork child the thread is not this process's, which has one thread
+ * as it is. */
 bool pgw__purger_pause(void)
 {
-	if (!pgw__purger_running() || pgw__sys.getpid() != pgw__space_pid())
+	uint64_t g = pgw__space_generation(), before = atomic_load(&paused);
+
+	if (!pgw__purger_running() || pgw__sys.getpid() != pgw__space_pid() || before == g ||
+	    !atomic_compare_exchange_strong(&paused, &before, g))
 		return false;
-	atomic_store(&paused, pgw__space_generation());
-	return end_thread();
+	end_thread();
+	return true;
 }
 
 /* At once, for the program may not come by again: what it left unused is to go back. */
-void pgw__purger_resume(bool was_there)
+void pgw__purger_resume(bool paused_here)
 {
-	uint64_t g = pgw__space_generation();
-
-	(void)atomic_compare_exchange_strong(&paused, &g, 0);
-	if (was_there && !atomic_load(&exiting))
+	if (!paused_here)
+		return;
+	atomic_store(&paused, 0);
+	if (!atomic_load(&exiting))
 		start(pgw__space_generation());
 }
 

@@ -71,9 +71,10 @@ void pgw__purger_exit(void);
 void pgw__purger_main_leaves(void);
 
 /* A process that must have one thread only, for a system call, has none of ours between these. Returns
- * whether it was there; then resume makes another. Not in a signal handler, nor in a hook. */
+ * whether it was there, and the caller is the one who has ended it; resume, which takes that, makes another
+ * then. Not in a signal handler, nor in a hook. */
 bool pgw__purger_pause(void);
-void pgw__purger_resume(bool was_there);
+void pgw__purger_resume(bool paused_here);
 
 /* In the forking thread, before jemalloc takes its locks: purge what the child would have to copy.
  * alone: there is no other thread. */

@@ -23,11 +23,11 @@
 /* What the kernel does for one thread only. */
 #define ALONE (CLONE_NEWUSER | CLONE_THREAD | CLONE_SIGHAND | CLONE_VM)
 
-static int done(bool was_there, int result)
+static int done(bool paused, int result)
 {
 	int err = errno;
 
-	pgw__purger_resume(was_there);
+	pgw__purger_resume(paused);
 	errno = err;
 	return result;
 }
@@ -52,9 +52,9 @@ EXPORT int unshare(int flags)
 	if (!(flags & ALONE))
 		return real(flags);
 
-	bool was_there = pgw__purger_pause();
+	bool paused = pgw__purger_pause();
 
-	return done(was_there, real(flags));
+	return done(paused, real(flags));
 }
 
 EXPORT int setns(int fd, int type)
@@ -69,7 +69,7 @@ EXPORT int setns(int fd, int type)
 	if (!real)
 		return missing();
 
-	bool was_there = pgw__purger_pause();
+	bool paused = pgw__purger_pause();
 
-	return done(was_there, real(fd, type));
+	return done(paused, real(fd, type));
 }

@@ -5,6 +5,7 @@
  */
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -155,11 +156,67 @@ static int case_refused(void)
 	return 0;
 }
 
+/* Threads of the program, for whom the kernel says no to each other; and none waits for one that cannot
+ * come. It hung for ever when one took back what another had said to the library's thread. */
+static void *call_and_free(void *arg)
+{
+	for (int i = 0; i < 1000; i++) {
+		free(malloc(MIB / 4));
+		if (setns(-1, CLONE_NEWUSER) != -1 || errno != EBADF)
+			return arg;
+	}
+	return NULL;
+}
+
+static int case_at_once(void)
+{
+	pthread_t t[8];
+	void *failed;
+
+	if (!with_thread())
+		return wrong("the library has made no thread");
+	for (int i = 0; i < 8; i++)
+		if (pthread_create(&t[i], NULL, call_and_free, t))
+			return wrong("pthread_create");
+	for (int i = 0; i < 8; i++)
+		if (pthread_join(t[i], &failed) || failed)
+			return wrong("setns of no file, in a thread");
+	return with_thread() ? 0 : wrong("no thread was made afterwards");
+}
+
+/* setns is no cancellation point. */
+static void *cancelled_before(void *arg)
+{
+	pthread_cancel(pthread_self());
+	if (setns(-1, CLONE_NEWUSER) != -1 || errno != EBADF)
+		arg = NULL;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	return arg;
+}
+
+static int case_cancelled(void)
+{
+	uint64_t made;
+	void *came_back;
+	pthread_t t;
+
+	if (!with_thread())
+		return wrong("the library has made no thread");
+	made = stats().threads;
+	if (pthread_create(&t, NULL, cancelled_before, &made) || pthread_join(t, &came_back))
+		return wrong("pthread_create");
+	if (came_back != &made)
+		return wrong("the thread ended in setns");
+	return thread_is_back(made);
+}
+
 static const struct test_case cases[] = {
 	{ "unshare", case_unshare },
 	{ "setns", case_setns },
 	{ "in-a-child", case_in_a_child },
 	{ "refused", case_refused },
+	{ "at-once", case_at_once },
+	{ "cancelled", case_cancelled },
 };
 
 int main(int argc, char **argv)
