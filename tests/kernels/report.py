@@ -148,10 +148,8 @@ def flush_rows(rows):
         for batch in batches if method != "madvise" else [1]:
             cells = []
             for row in counted(rows):
-                hit = [x for x in row["tlb"]["rows"] if x["method"] == method]
-                at = [x for x in hit if x["batch"] == batch]
-                error = next((x["error"] for x in hit if "error" in x), "-")
-                cells.append(at[0].get("remote", error) if at else error)
+                at = [x for x in row["tlb"]["rows"] if x["method"] == method and x["batch"] == batch]
+                cells.append(at[0].get("remote", at[0].get("error", "-")) if at else "-")
             if all(c == "-" for c in cells):
                 continue
             yield [method, batch, *cells]
@@ -235,8 +233,8 @@ def markdown(rows):
         grid(["other", *kernels], other_rows(rows), True),
         "\n## TLB flushes\n\nInterrupts sent to the other CPU to flush its TLB (tracepoint `tlb:tlb_flush`) while separate "
         "pages, as many as the first row\nsays, are dropped with DONTNEED, a second thread running. "
-        "`tests/kernels/tlbflush.c` counts them. An errno: the kernel refuses the call. -: not "
-        "counted,\nsince a few batches show a loop.\n",
+        "`tests/kernels/tlbflush.c` counts them. An errno: the kernel refuses the call, and larger\nones are "
+        "not tried. -: not counted; a few batches show a loop.\n",
         grid(["by", "batch", *map(short_version, counted(rows))], flush_rows(rows), True),
         "\n## File systems\n\n`tests/kernels/fs.sh`: 8 rounds of writes to 8 ranges of a file, each round followed by "
         "`pgw_sync`; then a copy of the disk is taken\nunder the mounted file system, mounted itself, and every synced "
