@@ -3,9 +3,11 @@
  * main.c - the chain command: options, and which command.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "command.h"
 #include "prune.h"
@@ -171,6 +173,19 @@ static void parse_options(int argc, char **argv, struct settings *s)
 		set(s, c);
 }
 
+/* Where a standard descriptor is closed, the next file to be opened gets its number, and what is printed would go
+ * into a database. The placeholders cannot be written to: that is an error, as it is on a closed one. */
+static void hold_standard_numbers(void)
+{
+	int fd;
+
+	do
+		fd = open("/", O_PATH | O_CLOEXEC);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -193,6 +208,7 @@ int main(int argc, char **argv)
 	};
 	struct settings s = { .batch = DEFAULT_BATCH };
 
+	hold_standard_numbers();
 	explain_sigbus();
 	parse_options(argc, argv, &s);
 	argv += optind;

@@ -149,6 +149,17 @@ def outputs_that_are_no_files(tmp, db):
     check(not os.path.exists(os.path.join(tmp, "folder.part")), "something was left behind")
 
 
+def closed_descriptors(tmp):
+    """What is printed does not go into the store where descriptors 0 to 2 were closed."""
+    db, raw = os.path.join(tmp, "closed"), os.path.join(data, "c.raw")
+    command = [chain, "import", raw, db, "--batch=10", "--json", "--verify"]
+    subprocess.run(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *command], check=False)
+    for name in ("data.mdb", "lock.mdb"):
+        with open(os.path.join(db, name), "rb") as f:
+            check(b'"from_height"' not in f.read(), f"{name} got what was to be printed")
+    same(ask("verify", db)["verified"]["blocks"], 150, "blocks of an import without descriptors")
+
+
 def stopped(tmp):
     """SIGTERM: a commit, exit code 3, and the rest later."""
     db, raw = os.path.join(tmp, "stopped"), os.path.join(data, "a.raw")
@@ -184,6 +195,7 @@ def main():
         truncated(tmp)
         cut_store(tmp, db)
         outputs_that_are_no_files(tmp, db)
+        closed_descriptors(tmp)
         stopped(tmp)
     for failure in failures:
         print(failure, file=sys.stderr)
