@@ -157,7 +157,7 @@ static void leave_to_parent(struct pgw__env *e)
 	e->inherited = true;
 	give_up(e);
 	if (atomic_load_explicit(&e->writing, memory_order_relaxed)) {
-		e->parents_txn = atomic_load(&e->writer);
+		atomic_store(&e->parents_txn, atomic_load(&e->writer));
 		pgw__space_end(e);
 	}
 	atomic_store(&e->writer, NULL);

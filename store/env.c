@@ -96,7 +96,7 @@ struct pgw__env *pgw__env_claim(MDB_env *lmdb)
 	e->attach_failed = false;
 	e->inherited = false;
 	e->given_up = NULL;
-	e->parents_txn = NULL;
+	atomic_store_explicit(&e->parents_txn, NULL, memory_order_relaxed);
 	e->spilled = false;
 	e->dirty_synced = false; /* of none: dirty is empty */
 	e->strays = false;

@@ -75,7 +75,7 @@ struct pgw__env {
 	struct pgw__left_map *left; /* maps that were moved away from (map.c) */
 
 	/* In a child after fork: was running in the parent, and is not the child's to commit (attach.c). */
-	MDB_txn *parents_txn;
+	_Atomic(MDB_txn *) parents_txn;
 
 	/* What it was attached by: the parent's, or given up in exit. Not to be looked into. */
 	struct pgw__checkpointer *given_up;

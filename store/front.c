@@ -259,7 +259,8 @@ static int begin_writer(struct pgw__env *e, MDB_env *env, unsigned flags, MDB_tx
 		pgw__lmdb_txn_abort(new);
 		return rc;
 	}
-	e->parents_txn = NULL; /* LMDB uses one object for all */
+	/* LMDB uses one object for all. */
+	atomic_store_explicit(&e->parents_txn, NULL, memory_order_relaxed);
 	atomic_store_explicit(&e->writer, new, memory_order_relaxed);
 	atomic_store_explicit(&e->writing, true, memory_order_relaxed);
 	pgw__commit_begin(e);
@@ -389,7 +390,7 @@ PUBLIC int mdb_txn_commit(MDB_txn *txn)
 	MDB_env *env = mdb_txn_env(txn);
 	struct pgw__env *e = env ? pgw__env_by_lmdb(env) : NULL;
 
-	if (e && e->parents_txn == txn) {
+	if (e && atomic_load_explicit(&e->parents_txn, memory_order_relaxed) == txn) {
 		pgw__lmdb_txn_abort(txn);
 		return PGW_BUSY;
 	}
