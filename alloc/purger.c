@@ -75,6 +75,7 @@ static _Atomic uint64_t paused; /* the generation that is to have no thread for 
  * or detaches it. */
 static _Atomic uint64_t joinable;
 static pthread_t thread;
+static _Atomic pid_t thread_id;
 
 /* Has there been traffic since the thread last looked? RESTING: no, and it sleeps until there is. */
 static _Atomic enum activity { BUSY, QUIET, RESTING } activity;
@@ -237,6 +238,7 @@ static void *purger(void *arg)
 	struct watch w = { .decay_ms = pgw__now_ms() };
 
 	(void)arg;
+	atomic_store(&thread_id, gettid());
 	(void)prctl(PR_SET_NAME, "pagewise");
 	if (pgw__option(PGW_ALLOC_PRESSURE))
 		pgw__pressure_init();
@@ -299,6 +301,16 @@ static void note_traffic(void)
 		pgw__space_wake();
 }
 
+/* pthread_join returns when the thread has let go of its memory, which the kernel counts as one of the process's
+ * for a little longer. The bound is for a number that was given to another thread at once. */
+static void wait_until_gone(void)
+{
+	pid_t id = atomic_load(&thread_id);
+
+	for (int i = 0; i < 100000 && tgkill(pgw__sys.getpid(), id, 0) == 0; i++)
+		(void)sched_yield();
+}
+
 /* The thread ends, if it is there; what makes it unwanted has been said, and is not taken back before.
  * pthread_join is a cancellation point, and what calls here is none. */
 static void end_thread(void)
@@ -314,6 +326,7 @@ static void end_thread(void)
 	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	(void)pthread_join(thread, NULL);
 	(void)pthread_setcancelstate(cancel, NULL);
+	wait_until_gone();
 	atomic_store(&running, 0);
 }
 
