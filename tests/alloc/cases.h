@@ -7,9 +7,11 @@
 #define PGW_TEST_CASES_H
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <pagewise/alloc.h>
 
@@ -38,6 +40,21 @@ static inline struct pgw_alloc_stats stats(void)
 
 	pgw_alloc_stats_get(&s);
 	return s;
+}
+
+/* Of this process. */
+static inline size_t mappings(void)
+{
+	static char buf[1 << 16];
+	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	size_t lines = 0;
+	ssize_t n;
+
+	while ((n = read(fd, buf, sizeof(buf))) > 0)
+		for (ssize_t i = 0; i < n; i++)
+			lines += buf[i] == '\n';
+	close(fd);
+	return lines;
 }
 
 /* The exit code of main: of the case that is named. */

@@ -55,20 +55,6 @@ static bool resize(struct block *b, size_t size, size_t seed)
 	return true;
 }
 
-static size_t mappings(void)
-{
-	static char buf[1 << 16];
-	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-	size_t lines = 0;
-	ssize_t n;
-
-	while ((n = read(fd, buf, sizeof(buf))) > 0)
-		for (ssize_t i = 0; i < n; i++)
-			lines += buf[i] == '\n';
-	close(fd);
-	return lines;
-}
-
 /* ---- cases ---- */
 
 static int one(void)

@@ -33,20 +33,6 @@ static size_t number_in(const char *path)
 	return n > 0 ? strtoul(buf, NULL, 10) : 0;
 }
 
-static size_t mappings(void)
-{
-	static char buf[1 << 16];
-	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-	size_t lines = 0;
-	ssize_t n;
-
-	while ((n = read(fd, buf, sizeof(buf))) > 0)
-		for (ssize_t i = 0; i < n; i++)
-			lines += buf[i] == '\n';
-	close(fd);
-	return lines;
-}
-
 /* ---- memory ---- */
 
 enum { BLOCKS = 4000 };

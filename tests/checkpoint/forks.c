@@ -24,17 +24,6 @@ static MDB_env *env;
 static MDB_txn *open_txn;
 static uint64_t ticket;
 
-/* The first that is not so, as an exit status. */
-#define EXPECT(what, result)                                                               \
-	do {                                                                               \
-		int rc_ = (what);                                                          \
-		if (rc_ != (result)) {                                                     \
-			fprintf(stderr, "%s:%d: %s: %s (%d)\n", __FILE__, __LINE__, #what, \
-			    pgw_strerror(rc_), rc_);                                       \
-			return 1;                                                          \
-		}                                                                          \
-	} while (0)
-
 static int goes_on_beside_it(void *arg)
 {
 	const struct spec *s = arg;

@@ -18,17 +18,6 @@
 static const char *dir;
 static struct spec spec;
 
-/* The first that is not so, as an exit status. */
-#define EXPECT(what, result)                                                               \
-	do {                                                                               \
-		int rc_ = (what);                                                          \
-		if (rc_ != (result)) {                                                     \
-			fprintf(stderr, "%s:%d: %s: %s (%d)\n", __FILE__, __LINE__, #what, \
-			    pgw_strerror(rc_), rc_);                                       \
-			return 1;                                                          \
-		}                                                                          \
-	} while (0)
-
 static void limit(int resource, rlim_t n)
 {
 	struct rlimit l;
@@ -41,20 +30,8 @@ static void limit(int resource, rlim_t n)
 static int try_put_large(MDB_env *env, uint32_t key, size_t size)
 {
 	static char value[1 << 20] = "large";
-	MDB_val k = { sizeof(key), &key }, v = { size, value };
-	MDB_txn *txn;
-	MDB_dbi dbi;
-	int rc = mdb_txn_begin(env, NULL, 0, &txn);
 
-	if (rc)
-		return rc;
-	rc = mdb_dbi_open(txn, NULL, 0, &dbi);
-	if (!rc)
-		rc = mdb_put(txn, dbi, &k, &v, 0);
-	if (!rc)
-		return mdb_txn_commit(txn);
-	mdb_txn_abort(txn);
-	return rc;
+	return try_put_bytes(env, key, (MDB_val){ size, value }, NULL);
 }
 
 static void in_each_mode(int modes, int (*body)(void *arg))

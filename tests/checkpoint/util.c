@@ -56,9 +56,9 @@ MDB_env *open_env(const char *dir, struct spec s)
 	return env;
 }
 
-int try_put(MDB_env *env, uint32_t key, uint64_t value, uint64_t *ticket)
+int try_put_bytes(MDB_env *env, uint32_t key, MDB_val v, uint64_t *ticket)
 {
-	MDB_val k = { sizeof(key), &key }, v = { sizeof(value), &value };
+	MDB_val k = { sizeof(key), &key };
 	MDB_txn *txn;
 	MDB_dbi dbi;
 	int rc = mdb_txn_begin(env, NULL, 0, &txn);
@@ -72,6 +72,11 @@ int try_put(MDB_env *env, uint32_t key, uint64_t value, uint64_t *ticket)
 		return ticket ? pgw_txn_commit_async(txn, ticket) : mdb_txn_commit(txn);
 	mdb_txn_abort(txn);
 	return rc;
+}
+
+int try_put(MDB_env *env, uint32_t key, uint64_t value, uint64_t *ticket)
+{
+	return try_put_bytes(env, key, (MDB_val){ sizeof(value), &value }, ticket);
 }
 
 void put(MDB_env *env, uint32_t key, uint64_t value)

@@ -28,6 +28,17 @@
 #define OK(expr) check_ok((expr), #expr, __FILE__, __LINE__)
 void check_ok(int rc, const char *what, const char *file, int line);
 
+/* In a function that returns an exit status: the first that is not so ends it. */
+#define EXPECT(what, result)                                                               \
+	do {                                                                               \
+		int rc_ = (what);                                                          \
+		if (rc_ != (result)) {                                                     \
+			fprintf(stderr, "%s:%d: %s: %s (%d)\n", __FILE__, __LINE__, #what, \
+			    pgw_strerror(rc_), rc_);                                       \
+			return 1;                                                          \
+		}                                                                          \
+	} while (0)
+
 /* A directory for each test, on a file system with a disk behind it if there is one. cmocka's setup
  * and teardown; *state is the path. */
 int make_dir(void **state);
@@ -57,6 +68,7 @@ int try_open(const char *dir, struct spec s, MDB_env **env);
 MDB_env *open_env(const char *dir, struct spec s);
 
 /* Key n has this value. put: in a transaction of its own. */
+int try_put_bytes(MDB_env *env, uint32_t key, MDB_val value, uint64_t *ticket);
 int try_put(MDB_env *env, uint32_t key, uint64_t value, uint64_t *ticket);
 void put(MDB_env *env, uint32_t key, uint64_t value);
 /* 0 if it is not there. */
