@@ -43,7 +43,7 @@ static const struct {
 };
 
 _Atomic uint64_t pgw__option_values[PGW_ALLOC_OPTION_COUNT] = {
-	[PGW_ALLOC_PENDING] = 15 * MIB / 8,
+	[PGW_ALLOC_PENDING] = 9 * MIB / 4,
 	[PGW_ALLOC_SHARE] = 1,
 	[PGW_ALLOC_RANGES] = 8192,
 	[PGW_ALLOC_AGE] = 100,

@@ -21,6 +21,11 @@
  * more is no better. */
 #define SHARE_MAX (UINT64_C(64) << 20)
 
+/* So many ranges are worth a call, when most of what may be pending is (three quarters). Bounded by
+ * bytes alone, a batch would have fewer where they happen to be large, and memory would wait for
+ * nothing where they happen to be small. */
+#define BATCH_RANGES 34
+
 /* How long the report at exit waits for the lock. A purger that has it and is not scheduled lets go
  * of it sooner; an interrupted thread never does. */
 #define EXIT_WAIT_S 1
@@ -299,7 +304,8 @@ static struct pgw__space_view view(void)
 
 bool pgw__space_over(const struct pgw__space_view *v)
 {
-	return v->pending_bytes > v->limit || v->pending_ranges > pgw__option(PGW_ALLOC_RANGES);
+	return v->pending_bytes > v->limit || v->pending_ranges > pgw__option(PGW_ALLOC_RANGES) ||
+	       (v->pending_bytes > v->limit / 4 * 3 && v->pending_ranges >= BATCH_RANGES);
 }
 
 void pgw__space_given_twice(void)

@@ -60,7 +60,8 @@ void *pgw__space_alloc(void *addr, size_t size, size_t align, bool *zero);
 struct pgw__space_view {
 	uint64_t pending_bytes, pending_ranges;
 	uint64_t oldest_ms; /* stamp of the range that was left alone longest, if there is one */
-	uint64_t limit; /* bytes above which a purge is due (options, and what jemalloc holds) */
+	uint64_t limit;	    /* bytes above which a purge is due (options, and what jemalloc holds),
+			 * or above three quarters of which, in many ranges */
 	uint64_t lazy_ranges, lazy_oldest_ms;
 };
 

@@ -26,7 +26,8 @@ extern "C" {
 /* The keys of PAGEWISE_ALLOC=key:value,... (docs/env.md). Defaults were chosen with
  * bench/alloc/churn.py; docs/design.md has the figures. */
 enum pgw_alloc_option {
-	PGW_ALLOC_PENDING, /* "pending": bytes; more than this (and than share) starts a purge */
+	PGW_ALLOC_PENDING, /* "pending": bytes; more than this (and than share) starts a purge, as do
+			    * three quarters of it in 34 ranges or more */
 	PGW_ALLOC_SHARE,   /* "share": the same as a percentage of what jemalloc holds, up to
 			      64 MiB; the larger of the two counts */
 	PGW_ALLOC_RANGES,  /* "ranges": so many separate pending ranges start a purge */

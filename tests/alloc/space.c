@@ -300,6 +300,31 @@ static void limit_follows_what_is_held(void **state)
 	give(b, 100 * MIB);
 }
 
+/* Many ranges need not wait for the last quarter of the limit; few, or small ones, do. */
+static void many_ranges_are_a_batch(void **state)
+{
+	enum { MANY = 34 };
+	unsigned char *a = dirty(4 * MANY * PAGE);
+	uint64_t limit = 4 * MANY * PAGE / 2;
+	struct pgw__space_view v;
+
+	(void)state;
+	pgw__option_set(PGW_ALLOC_SHARE, 0);
+	pgw__option_set(PGW_ALLOC_PENDING, limit);
+	for (size_t i = 0; i < MANY - 1; i++)
+		v = give(a + 4 * i * PAGE, 2 * PAGE);
+	assert_true(v.pending_bytes > limit / 4 * 3);
+	assert_false(pgw__space_over(&v)); /* one short of many */
+	v = give(a + 4 * (MANY - 1) * PAGE, PAGE);
+	assert_int_equal(v.pending_ranges, MANY);
+	assert_true(v.pending_bytes <= v.limit);
+	assert_true(pgw__space_over(&v));
+	pgw__option_set(PGW_ALLOC_PENDING, 2 * limit);
+	v = pgw__space_look();
+	assert_int_equal(v.pending_ranges, MANY);
+	assert_false(pgw__space_over(&v)); /* but not as much as a call is for */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -321,6 +346,7 @@ int main(void)
 		cmocka_unit_test_setup(clean_space_is_bounded, set_up),
 		cmocka_unit_test_setup(unmap_fails, set_up),
 		cmocka_unit_test_setup(limit_follows_what_is_held, set_up),
+		cmocka_unit_test_setup(many_ranges_are_a_batch, set_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
