@@ -97,8 +97,9 @@ void pgw__checkpoint_finish(struct pgw__checkpointer *c);
  * before its commit. 0, or -errno: the environment has failed. */
 int pgw__checkpoint_note(struct pgw__checkpointer *c, bool spilled);
 
-/* Make what is committed durable. The lock is held, and is let go of meanwhile; busy is false, and
- * is again on return. The outcome is in durable and failed; waiters have been woken. */
+/* Make what is committed durable. The lock is held, and is let go of meanwhile; busy is false. The outcome
+ * is in durable and failed; waiters have been woken, and one of them may be running the next checkpoint
+ * already: busy means nothing on return. */
 void pgw__checkpoint_run(struct pgw__checkpointer *c);
 
 /* group.c: wait until txnid is durable; who finds no checkpoint running runs one. deadline:

@@ -103,6 +103,10 @@ void pgw__retire(struct pgw__checkpointer *c)
 
 	if (!set->n)
 		return;
+	if (c->busy) { /* who was woken by the checkpoint runs the next one already */
+		pgw_ranges_clear(set);
+		return;
+	}
 	pgw_ranges_align_in(set, pgw_page_size());
 	c->busy = true; /* keeps the map where it is */
 	c->runner = pthread_self();

@@ -11,8 +11,7 @@
  * they retire; pgw__retire is to follow. The lock is held. */
 void pgw__retire_take(struct pgw__checkpointer *c);
 
-/* Take these pages out of memory. busy is false, and is again on return. The lock is held, and let go of
- * meanwhile. */
+/* Take these pages out of memory, unless a checkpoint runs. The lock is held, and let go of meanwhile. */
 void pgw__retire(struct pgw__checkpointer *c);
 
 #endif

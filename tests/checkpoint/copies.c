@@ -7,11 +7,13 @@
 
 #include <fcntl.h>
 
-enum { KEYS = 60, COPIES = 12 };
+/* A copy keeps its snapshot: no more than AHEAD transactions are made meanwhile, so that the map has room
+ * however long it takes. */
+enum { KEYS = 60, COPIES = 12, AHEAD = 1000 };
 
 static MDB_env *env;
 static _Atomic bool enough;
-static _Atomic uint64_t committed;
+static _Atomic uint64_t committed, copied; /* copied: committed when the last copy was begun */
 
 static int set_all(uint64_t n)
 {
@@ -37,9 +39,13 @@ static int set_all(uint64_t n)
 
 static void *write_on(void *arg)
 {
-	for (uint64_t n = 2; !atomic_load(&enough); n++) {
+	for (uint64_t n = 2; !atomic_load(&enough);) {
+		if (n > atomic_load(&copied) + AHEAD) {
+			usleep(100);
+			continue;
+		}
 		OK(set_all(n));
-		atomic_store(&committed, n);
+		atomic_store(&committed, n++);
 	}
 	return NULL;
 }
@@ -68,6 +74,7 @@ static void copies_in(const char *dir, struct spec s)
 	env = open_env(dir, s);
 	OK(set_all(1));
 	atomic_store(&committed, 1);
+	atomic_store(&copied, 1);
 	atomic_store(&enough, false);
 	assert_int_equal(pthread_create(&thread, NULL, write_on, NULL), 0);
 	for (unsigned i = 0; i < COPIES; i++) {
@@ -77,6 +84,7 @@ static void copies_in(const char *dir, struct spec s)
 
 		snprintf(to, sizeof(to), "%s/copy%u", dir, i);
 		before = atomic_load(&committed);
+		atomic_store(&copied, before);
 		copy(to, i);
 		assert_false(is_fenced(to));
 		of_copy = open_env(to, (struct spec){ 0 });
@@ -94,7 +102,9 @@ static void copies_in(const char *dir, struct spec s)
 
 static void in_mode(const char *dir, enum pgw_durability d, unsigned flags)
 {
-	copies_in(dir, (struct spec){ .durability = d, .flags = flags, .checkpoint_ms = 1 });
+	copies_in(
+	    dir, (struct spec){
+		     .durability = d, .flags = flags, .checkpoint_ms = 1, .map_size = 256 << 20 });
 }
 
 MODE_TEST(group, GROUP, 0)

@@ -295,6 +295,107 @@ static void pages_that_others_map_are_left(void **state)
 	mdb_env_close(env);
 }
 
+static struct {
+	_Atomic int barriers;  /* under way */
+	_Atomic uint64_t both; /* times that two things were under way that must not be */
+} at_once;
+
+/* Long enough that whoever is about to do something else comes to do it. */
+static void barrier_begins(void)
+{
+	if (at_once.barriers++)
+		at_once.both++;
+	usleep(3000);
+}
+
+static int slow_msync(void *p, size_t len, int flags)
+{
+	int rc;
+
+	barrier_begins();
+	rc = pgw__sys_real.msync(p, len, flags);
+	at_once.barriers--;
+	return rc;
+}
+
+static int slow_fdatasync(int fd)
+{
+	int rc;
+
+	barrier_begins();
+	rc = pgw__sys_real.fdatasync(fd);
+	at_once.barriers--;
+	return rc;
+}
+
+static int watched_drop(int fd, uint64_t off, uint64_t len)
+{
+	if (at_once.barriers)
+		at_once.both++;
+	return count_drops(fd, off, len);
+}
+
+struct committer {
+	MDB_env *env;
+	uint32_t id;
+};
+
+static void *commit_and_wait(void *arg)
+{
+	const struct committer *me = arg;
+
+	for (uint32_t n = 0; n < 100; n++) {
+		char value[VALUE_SIZE] = { (char)n };
+		MDB_txn *txn;
+		uint64_t ticket;
+		MDB_dbi dbi;
+
+		OK(mdb_txn_begin(me->env, NULL, 0, &txn));
+		OK(mdb_dbi_open(txn, NULL, 0, &dbi));
+		for (uint32_t i = 0; i < 20; i++) {
+			uint32_t key = (n * 20 + i) * 2654435761u % VALUES + me->id * VALUES;
+			MDB_val k = { sizeof(key), &key }, v = { sizeof(value), value };
+
+			OK(mdb_put(txn, dbi, &k, &v, 0));
+		}
+		OK(pgw_txn_commit_async(txn, &ticket));
+		if (n % 4 == 0)
+			OK(pgw_env_wait(me->env, ticket, -1));
+		else
+			usleep(3000);
+	}
+	return NULL;
+}
+
+/* Who waits is woken at the end of a checkpoint, and may begin the next one before the thread that ran it
+ * comes to drop pages. */
+static void one_thing_at_a_time(void **state)
+{
+	struct committer who[3];
+	pthread_t threads[3];
+	MDB_env *env;
+
+	need_dontneed();
+	memset(&at_once, 0, sizeof(at_once));
+	env = open_filled(*state, 0);
+	pgw__sys.msync = slow_msync;
+	pgw__sys.fdatasync = slow_fdatasync;
+	pgw__sys.drop_cached = watched_drop;
+	for (uint32_t i = 0; i < 3; i++) {
+		who[i] = (struct committer){ env, i + 1 };
+		assert_int_equal(pthread_create(&threads[i], NULL, commit_and_wait, &who[i]), 0);
+	}
+	for (uint32_t i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	mdb_env_close(env);
+	pgw__sys.msync = pgw__sys_real.msync;
+	pgw__sys.fdatasync = pgw__sys_real.fdatasync;
+	print_message("%llu pieces dropped, %llu times two at once\n",
+	    (unsigned long long)memory.drops, (unsigned long long)at_once.both);
+	assert_true(memory.drops > 0);
+	assert_int_equal(at_once.both, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -306,6 +407,7 @@ int main(void)
 		T(group_never_waits_for_it),
 		T(a_refusal_costs_nothing),
 		T(pages_that_others_map_are_left),
+		T(one_thing_at_a_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
