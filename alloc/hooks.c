@@ -402,6 +402,8 @@ static void report_counters(struct pgw__json *j, const struct pgw_alloc_stats *s
 	MEMBER(thread_fails);
 	MEMBER(fork_flushes);
 	MEMBER(raw_forks);
+	MEMBER(prefaults);
+	MEMBER(prefaulted_bytes);
 #undef MEMBER
 }
 

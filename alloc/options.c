@@ -40,6 +40,7 @@ static const struct {
 	[PGW_ALLOC_LAZY] = { "lazy", 0, 3600 * 1000, NUMBER },
 	[PGW_ALLOC_PRESSURE] = { "pressure", 0, 100, NUMBER },
 	[PGW_ALLOC_DEEPBIND] = { "deepbind", 0, 1, WORDS("drop", "keep") },
+	[PGW_ALLOC_PREFAULT] = { "prefault", 0, TIB, NUMBER },
 };
 
 _Atomic uint64_t pgw__option_values[PGW_ALLOC_OPTION_COUNT] = {
@@ -56,6 +57,7 @@ _Atomic uint64_t pgw__option_values[PGW_ALLOC_OPTION_COUNT] = {
 	[PGW_ALLOC_LAZY] = 1000,
 	[PGW_ALLOC_PRESSURE] = 10,
 	[PGW_ALLOC_DEEPBIND] = 0,
+	[PGW_ALLOC_PREFAULT] = 0,
 };
 
 /* A number with an optional k, m, g or t (powers of 1024). */
@@ -128,7 +130,7 @@ static const char *set_item(const char *item, size_t len)
 	}
 	return "is not a known key (pending, share, ranges, age, clean, chunk, hide, thread, "
 	       "hooks, "
-	       "advice, lazy, pressure, deepbind)";
+	       "advice, lazy, pressure, deepbind, prefault)";
 }
 
 const char *pgw__options_parse(const char **text, const char **bad, size_t *bad_len)

@@ -10,6 +10,7 @@
 
 #include "growth.h"
 #include "options.h"
+#include "prefault.h"
 #include "space_private.h"
 #include "sys.h"
 
@@ -356,6 +357,8 @@ void *pgw__space_alloc(void *addr, size_t size, size_t align, bool *zero)
 		return p;
 	}
 	if (alloc_pooled(size, align, *zero, false, &got)) {
+		if (got.from == CLEAN && !*zero)
+			pgw__prefault(got.r);
 		settle(&got, 1, zero);
 		return (void *)got.r.start;
 	}

@@ -14,6 +14,7 @@
 
 #include "forkmark.h"
 #include "options.h"
+#include "prefault.h"
 #include "space_private.h"
 #include "sys.h"
 
@@ -341,6 +342,7 @@ int pgw__space_give(void *addr, size_t size, struct pgw__space_view *v)
 	struct pgw__extent *e;
 	bool wake;
 
+	pgw__prefault_learn((struct pgw_range){ (uint64_t)addr, size });
 	pgw__space_lock();
 	e = pgw__extent_new(&pgw__space.cache);
 	if (!e) {

@@ -46,6 +46,9 @@ enum pgw_alloc_option {
 			     for memory, above which all that is unused is given back; 0: ignored */
 	PGW_ALLOC_DEEPBIND, /* "deepbind": 0 (drop) takes RTLD_DEEPBIND out of dlopen(3), so that a
 			       module uses the same malloc as the program; 1 (keep) */
+	PGW_ALLOC_PREFAULT, /* "prefault": bytes; a reused range as large as this, up to 64 MiB, gets
+			       three quarters of its pages at once, as long as the program fills such
+			       blocks; 0: none */
 	PGW_ALLOC_OPTION_COUNT
 };
 
@@ -106,6 +109,8 @@ struct pgw_alloc_stats {
 	uint64_t
 	    raw_forks; /* 1 in a child that was made without fork handlers (_Fork, clone); may be 0
 				  in one that was made so by a process of one thread */
+	uint64_t prefaults,
+	    prefaulted_bytes; /* requests whose pages came before they were touched */
 };
 
 /* Fill *out. Never fails and does not allocate; one short lock. */
