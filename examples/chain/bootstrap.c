@@ -270,12 +270,16 @@ int bootstrap_next(struct bootstrap *b, struct chunk *out, struct chain_error *e
 int bootstrap_skip(struct bootstrap *b, struct chain_error *err)
 {
 	uint32_t len = 0;
+	uint64_t end;
 	int rc = chunk_length(b, &len, err);
 
 	if (rc <= 0)
 		return rc;
-	if (!b->stream && b->size < b->offset + LENGTH_SIZE + len)
-		return cut_short(b, len, b->size - b->offset - LENGTH_SIZE, err);
+	end = b->offset + LENGTH_SIZE + len;
+	/* It may have grown since it was opened, though nobody follows it. */
+	if (!b->stream && b->size < end && (!bootstrap_grown(b) || b->size < end))
+		return cut_short(b, len,
+		    b->size > b->offset + LENGTH_SIZE ? b->size - b->offset - LENGTH_SIZE : 0, err);
 	b->offset += LENGTH_SIZE + len;
 	return 1;
 }

@@ -28,7 +28,7 @@ static int fill_export(void *ctx, FILE *f, struct chain_error *err)
 
 int cmd_export(char **argv, const struct settings *s)
 {
-	struct export_job j = { .range = { s->from, s->count } };
+	struct export_job j = { .range = { s->from, s->count, &chain_stop } };
 	struct chain_db_options opt = { 0 };
 	struct chain_error err = { 0 };
 	struct out o;
@@ -36,6 +36,8 @@ int cmd_export(char **argv, const struct settings *s)
 
 	if (chain_db_open(&j.db, argv[0], &opt, &err))
 		return complain(NULL, &err);
+	/* Not to leave half a file behind. */
+	catch_signals();
 	rc = output_file(argv[1], fill_export, &j, &err);
 	chain_db_close(&j.db);
 	if (rc)

@@ -78,6 +78,8 @@ static void warn(const char *name, const struct import_result *r)
 		    name, r->missing);
 }
 
+/* Closes db, before anything is printed: who reads that may have gone, and the SIGPIPE that ends us then must
+ * not leave the store as if it had crashed. */
 static int import_into(
     struct chain_db *db, struct bootstrap *file, const char *name, const struct settings *s)
 {
@@ -93,8 +95,10 @@ static int import_into(
 	struct out o;
 	int code;
 
-	if (out_begin(&o, s->json))
+	if (out_begin(&o, s->json)) {
+		chain_db_close(db);
 		return no_output();
+	}
 	code = chain_import(db, file, &opt, &r, &err) ? EXIT_FAILED : EXIT_DONE;
 	progress_end(&line);
 	print_import(&o, &r, db);
@@ -103,6 +107,7 @@ static int import_into(
 		code = EXIT_STOPPED;
 	if (code == EXIT_DONE && s->verify && verify_and_print(db, &o, &err))
 		code = EXIT_FAILED;
+	chain_db_close(db);
 	if (out_end(&o, true))
 		return no_output();
 	warn(name, &r);
@@ -134,7 +139,6 @@ int cmd_import(char **argv, const struct settings *s)
 	}
 	catch_signals();
 	code = import_into(&db, &file, argv[0], s);
-	chain_db_close(&db);
 	bootstrap_close(&file);
 	return code;
 }

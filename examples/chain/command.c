@@ -19,11 +19,18 @@ static void on_signal(int sig)
 
 void catch_signals(void)
 {
-	struct sigaction act = { .sa_handler = on_signal };
+	struct sigaction act = { .sa_handler = on_signal }, hup;
 
 	act.sa_flags = (int)SA_RESETHAND;
 	sigaction(SIGINT, &act, NULL);
 	sigaction(SIGTERM, &act, NULL);
+	if (!sigaction(SIGHUP, NULL, &hup) && hup.sa_handler != SIG_IGN)
+		sigaction(SIGHUP, &act, NULL);
+}
+
+void explain_file_limit(void)
+{
+	(void)signal(SIGXFSZ, SIG_IGN);
 }
 
 static void on_sigbus(int sig)

@@ -44,13 +44,17 @@ int cmd_verify(char **argv, const struct settings *s);
 
 #define WORKERS_MAX 64 /* of serve */
 
-/* Set by SIGINT and SIGTERM once catch_signals() was called. A second one kills. */
+/* Set by SIGINT, SIGTERM and SIGHUP (a terminal that goes away; not under nohup) once catch_signals() was
+ * called. A second one kills. */
 extern volatile sig_atomic_t chain_stop;
 void catch_signals(void);
 
 /* LMDB reads its file through a map, and what cannot be read is SIGBUS: say what that means, and exit with
  * EXIT_FAILED. */
 void explain_sigbus(void);
+
+/* A write beyond the limit of the size of files (ulimit -f) is an error, EFBIG, and not a signal that kills. */
+void explain_file_limit(void);
 
 /* Both print to standard error and are EXIT_FAILED. file: the input, or NULL. */
 int complain(const char *file, const struct chain_error *err);

@@ -131,9 +131,13 @@ static int export_blocks(
 	bootstrap_header(range->from, end - 1, header);
 	if (put(x, header, sizeof(header), err))
 		return -1;
-	while (x->tip.height < end)
+	while (x->tip.height < end) {
+		if (range->stop && *range->stop)
+			return chain_fail(err, CHAIN_REFUSED,
+			    "stopped at block %" PRIu64 " of %" PRIu64, x->tip.height, end);
 		if (export_block(x, err))
 			return -1;
+	}
 	if (fflush(x->f))
 		return chain_fail(err, CHAIN_SYSTEM, "cannot write: %s", strerror(errno));
 	return 0;

@@ -5,6 +5,7 @@
 #ifndef CHAIN_EXPORT_H
 #define CHAIN_EXPORT_H
 
+#include <signal.h>
 #include <stdio.h>
 
 #include "load.h"
@@ -12,6 +13,7 @@
 /* The blocks of the file; 0 of them: all from `from` on. */
 struct export_range {
 	uint64_t from, count;
+	const volatile sig_atomic_t *stop; /* NULL, or an error once it is set */
 };
 
 struct export_result {

@@ -6,7 +6,9 @@
  * 1. A commit holds whole blocks only, each checked against the one before it.
  * 2. Where to go on is read from the store alone: a kill at any point loses at most the open batch,
  *    and the next import starts behind the last commit.
- * 3. A block that fails half-way into the tables (a hash or key image that is there already) takes
+ * 3. Between two transactions another process may write (import, pop): a block goes in only where the
+ *    store still ends with the block that it was checked against.
+ * 4. A block that fails half-way into the tables (a hash or key image that is there already) takes
  *    its transaction down; the batch is then done again up to the block before it.
  */
 #include "import.h"
@@ -113,6 +115,22 @@ static int commit(struct import *im, struct chain_error *err)
 	return 0;
 }
 
+/* Begins a transaction on the tip that the next block will be checked against. */
+static int begin(struct import *im, struct chain_error *err)
+{
+	const struct writer_counts *at = &im->writer.at;
+
+	if (writer_begin(&im->writer, err))
+		return -1;
+	if (at->height == im->tip.height && memcmp(at->hash, im->tip.hash, HASH_SIZE) == 0)
+		return 0;
+	writer_abort(&im->writer);
+	return chain_fail(err, CHAIN_REFUSED,
+	    "another process has changed the store: it has %" PRIu64
+	    " blocks where this import was at %" PRIu64 "; import again to go on from there",
+	    at->height, im->tip.height);
+}
+
 enum outcome {
 	MORE,	/* committed; the file goes on */
 	END,	/* committed; the file ends, or the caller has enough */
@@ -132,7 +150,7 @@ static enum outcome one_batch(
 	int rc = 1;
 
 	*good = 0;
-	if (writer_begin(&im->writer, err))
+	if (begin(im, err))
 		return FAILED;
 	while (*good < limit && rc > 0) {
 		rc = next_block(im, &chunk, err);

@@ -210,6 +210,7 @@ int main(int argc, char **argv)
 
 	hold_standard_numbers();
 	explain_sigbus();
+	explain_file_limit();
 	parse_options(argc, argv, &s);
 	argv += optind;
 	argc -= optind;

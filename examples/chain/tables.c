@@ -201,9 +201,15 @@ static int open_env(
 		return chain_fail(err, CHAIN_SYSTEM,
 		    "%s: cannot map %zu GiB of address space; give a smaller --map-size=GiB", path,
 		    map_size >> 30);
+	if (rc == ENOMEM)
+		return chain_fail(err, CHAIN_SYSTEM,
+		    "%s: cannot map as much address space as its writer reserved; raise the limit "
+		    "(ulimit -v)",
+		    path);
 	if (rc == EFBIG && map_size)
 		return chain_fail(err, CHAIN_SYSTEM,
-		    "%s: the file system allows no file of %zu GiB; give a smaller --map-size=GiB",
+		    "%s: the file system, or ulimit -f, allows no file of %zu GiB; give a smaller "
+		    "--map-size=GiB",
 		    path, map_size >> 30);
 	return chain_fail_db(err, rc, path);
 }

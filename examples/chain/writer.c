@@ -61,6 +61,7 @@ static int load_infos(struct writer *w, uint64_t from, struct chain_error *err)
 		rc = mdb_cursor_get(w->cur[BLOCK_INFO], &k, &v, MDB_NEXT_DUP);
 	}
 	w->at.rct_outputs = info.rct_outputs;
+	memcpy(w->at.hash, info.hash, HASH_SIZE);
 	return 0;
 }
 
@@ -281,6 +282,7 @@ static int append_block(struct writer *w, const struct package *p, struct chain_
 	    (w->pool && pool_drop_block(w->txn, w->db, p->hash, err)))
 		return -1;
 	weight_window_push(w->window, info.long_term_weight);
+	memcpy(w->at.hash, p->hash, HASH_SIZE);
 	w->at.height++;
 	return 0;
 }

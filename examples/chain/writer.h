@@ -13,7 +13,8 @@
  * state a crash could leave behind. */
 struct writer_counts {
 	uint64_t height, tx_id, output_id;
-	uint64_t rct_outputs; /* = rows under amount 0 */
+	uint64_t rct_outputs;	 /* = rows under amount 0 */
+	uint8_t hash[HASH_SIZE]; /* of the last block; 0 without one */
 };
 
 struct writer {

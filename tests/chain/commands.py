@@ -5,6 +5,7 @@
 # that it wrote itself; both must say what monerod said of the chain (c.json, c.hashes.json).
 import json
 import os
+import resource
 import shutil
 import signal
 import stat
@@ -160,6 +161,79 @@ def closed_descriptors(tmp):
     same(ask("verify", db)["verified"]["blocks"], 150, "blocks of an import without descriptors")
 
 
+def nobody_reads(tmp):
+    """What is printed meets a closed pipe: the store was closed before, and plain LMDB may open it."""
+    db = os.path.join(tmp, "unread")
+    mode = [] if "lmdb" in os.path.basename(chain) else ["--durability=relaxed"]
+    r, w = os.pipe()
+    os.close(r)
+    p = subprocess.run([chain, "import", os.path.join(data, "c.raw"), db, *mode], stdout=w, stderr=subprocess.PIPE)
+    os.close(w)
+    check(p.returncode != 0, "printed into a closed pipe, and did not notice")
+    with open(os.path.join(db, "data.mdb"), "rb") as f:
+        versions = [f.seek(at + 20) and int.from_bytes(f.read(4), sys.byteorder) for at in (0, 4096)]
+    same(versions, [1, 1], "LMDB's version in the meta pages of a closed store")
+
+
+def limit_of_files(tmp):
+    """ulimit -f: an error that names it; what was committed stays, and the rest comes later."""
+    db, raw = os.path.join(tmp, "limit"), os.path.join(data, "a.raw")
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, resource.RLIM_INFINITY))
+    p = subprocess.run([chain, "import", raw, db, "--batch=20", "--json"], preexec_fn=limit, capture_output=True, text=True)
+    same(p.returncode, 1, f"ulimit -f: {p.stderr}")
+    check("File too large" in p.stderr, f"ulimit -f: {p.stderr}")
+    height = json.loads(p.stdout)["height"]
+    same(ask("info", db)["height"], height, "height after ulimit -f")
+    got = ask("import", raw, db, "--verify")
+    same((got["from_height"], got["verified"]["blocks"]), (height, 1200), "resumed after ulimit -f")
+
+
+def wait_for_height(db, height):
+    for _ in range(1000):
+        p = subprocess.run([chain, "info", db, "--json"], capture_output=True, text=True)
+        if p.returncode == 0 and json.loads(p.stdout)["height"] == height:
+            return
+        time.sleep(0.05)
+    check(False, f"{db} never had {height} blocks")
+
+
+def changed_meanwhile(tmp):
+    """Blocks are taken off under an import that waits: it stops, and puts nothing in the wrong place."""
+    db, raw = os.path.join(tmp, "changed"), os.path.join(tmp, "growing.raw")
+    with open(os.path.join(data, "c.raw"), "rb") as f:
+        whole = f.read()
+    with open(raw, "wb") as f:
+        f.write(whole[:40000])
+    # How many of the blocks are whole there; none after them names the last one.
+    height = json.loads(run("import", raw, os.path.join(tmp, "part"), "--json", code=1)[0])["height"]
+    p = subprocess.Popen([chain, "import", raw, db, "--follow"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    wait_for_height(db, height)
+    run("pop", "3", db)
+    with open(raw, "ab") as f:
+        f.write(whole[40000:])
+    err = p.communicate()[1]
+    same(p.returncode, 1, "an import under which blocks were taken off")
+    check(f"has {height - 3} blocks where this import was at {height}" in err, err)
+    same(ask("verify", db)["verified"]["blocks"], height - 3, "blocks after that")
+    same(ask("import", raw, db, "--verify")["verified"]["blocks"], 150, "blocks in the end")
+
+
+def stopped_export(tmp, db):
+    """SIGTERM while a file is written: nothing is left of it."""
+    raw, pipe = os.path.join(tmp, "stopped.raw"), os.path.join(tmp, "full")
+    os.mkfifo(pipe)
+    os.symlink(pipe, raw + ".part")
+    p = subprocess.Popen([chain, "export", db, raw], stderr=subprocess.PIPE, text=True)
+    # Once it is open for reading too, the handler is there; the pipe holds less than the file, so it cannot end
+    # before it is read. (If it is past its last look by then, that a pipe cannot be synced is the error.)
+    with open(pipe, "rb") as f:
+        p.send_signal(signal.SIGTERM)
+        f.read()
+    err = p.communicate()[1]
+    same(p.returncode, 1, f"a stopped export: {err}")
+    check(not os.path.lexists(raw + ".part") and not os.path.exists(raw), "a stopped export left something behind")
+
+
 def stopped(tmp):
     """SIGTERM: a commit, exit code 3, and the rest later."""
     db, raw = os.path.join(tmp, "stopped"), os.path.join(data, "a.raw")
@@ -196,6 +270,10 @@ def main():
         cut_store(tmp, db)
         outputs_that_are_no_files(tmp, db)
         closed_descriptors(tmp)
+        nobody_reads(tmp)
+        limit_of_files(tmp)
+        changed_meanwhile(tmp)
+        stopped_export(tmp, db)
         stopped(tmp)
     for failure in failures:
         print(failure, file=sys.stderr)
