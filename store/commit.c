@@ -91,7 +91,7 @@ static int failed(struct pgw__env *e, int rc)
 	return rc;
 }
 
-/* Sync the directory, once. sync_lock is held. A directory that cannot be synced (some file systems
+/* Sync the directory, once an open. sync_lock is held. A directory that cannot be synced (some file systems
  * refuse, and a program may have closed the descriptor) costs no commit; one that fails does. */
 static int sync_directory(struct pgw__env *e)
 {
@@ -99,6 +99,12 @@ static int sync_directory(struct pgw__env *e)
 
 	if (e->dir_fd < 0)
 		return 0;
+	if (!pgw__env_has_directory(e)) {
+		pgw__note_fallback(
+		    "directory sync", "the program has closed the directory's descriptor");
+		pgw__env_forget_directory(e);
+		return 0;
+	}
 	rc = pgw__sys.fsync(e->dir_fd);
 	PGW__ENV_COUNT(e, directory_syncs, 1);
 	if (!rc)
@@ -107,8 +113,7 @@ static int sync_directory(struct pgw__env *e)
 		return rc;
 	if (rc)
 		pgw__note_fallback("directory sync", "fsync of the directory is refused");
-	pgw__sys.close(e->dir_fd);
-	e->dir_fd = -1;
+	pgw__env_forget_directory(e);
 	return 0;
 }
 

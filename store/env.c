@@ -129,17 +129,39 @@ static int open_directory(const char *path, unsigned flags)
 	return fd;
 }
 
-/* A file that no transaction was committed to yet may be new, and its name not durable. */
-static void note_new_file(struct pgw__env *e, MDB_env *lmdb, unsigned flags)
+/* The file's name may not be durable: LMDB never makes it so, and neither has whoever committed to it
+ * under MDB_NOSYNC. Nothing in the file tells. The descriptor is kept, as the path may lead elsewhere by
+ * the first durable commit. */
+static void note_directory(struct pgw__env *e, MDB_env *lmdb, unsigned flags)
 {
-	MDB_envinfo info;
 	const char *path;
+	struct stat st;
 
-	if (mdb_env_info(lmdb, &info) || info.me_last_txnid || mdb_env_get_path(lmdb, &path))
+	if (mdb_env_get_path(lmdb, &path))
 		return;
 	e->dir_fd = open_directory(path, flags);
-	if (e->dir_fd < 0)
-		pgw__note_fallback("directory sync", "the directory cannot be opened for reading");
+	if (e->dir_fd >= 0 && !fstat(e->dir_fd, &st)) {
+		e->dir_dev = st.st_dev;
+		e->dir_ino = st.st_ino;
+		return;
+	}
+	pgw__env_forget_directory(e);
+	pgw__note_fallback("directory sync", "the directory cannot be opened for reading");
+}
+
+bool pgw__env_has_directory(const struct pgw__env *e)
+{
+	struct stat st;
+
+	return e->dir_fd >= 0 && !pgw__env_examine(e->dir_fd, &st) && st.st_dev == e->dir_dev &&
+	       st.st_ino == e->dir_ino;
+}
+
+void pgw__env_forget_directory(struct pgw__env *e)
+{
+	if (pgw__env_has_directory(e))
+		pgw__sys.close(e->dir_fd);
+	e->dir_fd = -1;
 }
 
 /* Kept, and not asked for again: another thread's descriptor may be closed at any moment. */
@@ -210,7 +232,7 @@ void pgw__env_opened(struct pgw__env *e, unsigned flags)
 		pgw__note_fallback("sync", e->file.reason);
 	}
 	if (!(flags & MDB_RDONLY))
-		note_new_file(e, lmdb, flags);
+		note_directory(e, lmdb, flags);
 	note_file(e, fd);
 	atomic_store_explicit(&e->fd, fd, memory_order_release);
 }
@@ -240,9 +262,7 @@ void pgw__env_release(struct pgw__env *e)
 	pgw__dirty_finish(&e->dirty);
 	pgw_ranges_finish(&e->scratch);
 	pgw__queue_destroy(atomic_exchange(&e->updates, NULL));
-	if (e->dir_fd >= 0)
-		pgw__sys.close(e->dir_fd);
-	e->dir_fd = -1;
+	pgw__env_forget_directory(e);
 	memset(&e->file, 0, sizeof(e->file));
 	move_counters(&e->count, &closed);
 	if (e->gate_lost) /* and the entry with it */

@@ -104,7 +104,9 @@ struct pgw__env {
 	 */
 	pthread_mutex_t sync_lock;
 	struct pgw_sync_file file;
-	int dir_fd; /* directory to sync with the first durable commit, or -1 */
+	dev_t dir_dev; /* the directory to sync with the first durable commit */
+	ino_t dir_ino;
+	int dir_fd; /* its descriptor, or -1: it needs no sync */
 
 	_Atomic int failed;		 /* -errno of a failed sync; never cleared */
 	_Atomic unsigned begun;		 /* write transactions, for what is not done for each */
@@ -181,6 +183,12 @@ int pgw__env_examine(int fd, struct stat *st);
  * 0, or -EBADF. */
 int pgw__env_check_fd(const struct pgw__env *e, int fd);
 int pgw__env_check_file(const struct pgw__env *e); /* its descriptor of the data file */
+
+/* Is there a directory to be synced, and does its descriptor lead to it still? */
+bool pgw__env_has_directory(const struct pgw__env *e);
+
+/* It was synced, or is given up. */
+void pgw__env_forget_directory(struct pgw__env *e);
 
 /* The name of the data file of the environment at path, to be freed; or NULL. flags: of mdb_env_open. */
 char *pgw__env_data_name(const char *path, unsigned flags);

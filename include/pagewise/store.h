@@ -9,7 +9,7 @@
  * - A durable commit syncs the ranges it dirtied (pagewise/sync.h) and not the whole file or map,
  *   in LMDB's order: data, barrier, meta page, barrier. Where the ranges alone would not do, it
  *   syncs the whole file and counts why (enum pgw_full_sync).
- * - The first durable commit of a new file also syncs the directory.
+ * - The first durable commit or sync after opening also syncs the directory.
  * - A failed sync is final: the commit (or mdb_env_sync) returns the error, and from then on write
  *   transactions of the environment fail with MDB_PANIC and mdb_env_sync with the same error. A
  *   later sync could succeed although the kernel has dropped the data. Reading, and so

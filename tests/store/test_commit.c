@@ -3,6 +3,7 @@
  * test_commit.c - what a commit costs and counts, on the real kernel, through the public interface.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -326,6 +327,7 @@ static void what_commits_nothing_syncs_nothing(void **state)
 	mdb_env_close(env);
 }
 
+/* Whoever made the file may have made nothing durable: each open that makes something durable is safe by itself. */
 static void the_directory_is_synced_once(void **state)
 {
 	MDB_env *env = open_new(0, GIB);
@@ -338,7 +340,8 @@ static void the_directory_is_synced_once(void **state)
 	mdb_env_close(env);
 	env = open_at(dir, 0, GIB);
 	commit(env, 2, 100);
-	assert_int_equal(stats(env).directory_syncs, 0);
+	commit(env, 3, 100);
+	assert_int_equal(stats(env).directory_syncs, 1);
 	mdb_env_close(env);
 
 	snprintf(path, sizeof(path), "%s/file", dir);
@@ -346,6 +349,63 @@ static void the_directory_is_synced_once(void **state)
 	commit(env, 0, 100);
 	assert_int_equal(stats(env).directory_syncs, 1);
 	mdb_env_close(env);
+}
+
+/* MDB_NOSYNC makes no name durable. What does so first, whenever it comes, syncs the directory. */
+static void a_name_made_under_nosync_becomes_durable(void **state)
+{
+	MDB_env *env = open_new(MDB_NOSYNC, GIB);
+
+	commit(env, 0, 100);
+	OK(mdb_env_sync(env, 0));
+	assert_int_equal(stats(env).directory_syncs, 0);
+	OK(mdb_env_sync(env, 1));
+	assert_int_equal(stats(env).directory_syncs, 1);
+	mdb_env_close(env);
+
+	env = open_new(MDB_NOSYNC, GIB);
+	commit(env, 0, 100);
+	OK(mdb_env_set_flags(env, MDB_NOSYNC, 0));
+	commit(env, 1, 100);
+	assert_int_equal(stats(env).directory_syncs, 1);
+	mdb_env_close(env);
+
+	env = open_new(MDB_NOSYNC, GIB);
+	commit(env, 0, 100);
+	mdb_env_close(env);
+	for (int forced = 0; forced < 2; forced++) {
+		env = open_at(dir, forced ? MDB_NOSYNC : 0, GIB);
+		assert_int_equal(stats(env).directory_syncs, 0);
+		if (forced)
+			OK(mdb_env_sync(env, 1));
+		else
+			commit(env, 1, 100);
+		assert_int_equal(stats(env).directory_syncs, 1);
+		mdb_env_close(env);
+	}
+}
+
+/* A program that closes what it does not know, and opens something else: that is neither synced nor closed. */
+static void a_descriptor_that_was_taken_over_is_left_alone(void **state)
+{
+	MDB_env *env = open_new(0, GIB);
+	struct stat st, at;
+	int other, number = -1;
+
+	OK(stat(dir, &at));
+	for (int fd = 0; fd < 256 && number < 0; fd++)
+		if (!fstat(fd, &st) && st.st_dev == at.st_dev && st.st_ino == at.st_ino)
+			number = fd;
+	assert_true(number >= 0);
+	other = open("/dev/null", O_RDWR | O_CLOEXEC);
+	assert_int_equal(dup2(other, number), number);
+	commit(env, 0, 100);
+	assert_int_equal(stats(env).directory_syncs, 0);
+	mdb_env_close(env);
+	OK(fstat(number, &st));
+	assert_true(S_ISCHR(st.st_mode));
+	close(number);
+	close(other);
 }
 
 static void a_refused_resize_changes_nothing(void **state)
@@ -472,6 +532,8 @@ int main(void)
 		cmocka_unit_test(ranges_are_named_where_others_are_dirty),
 		cmocka_unit_test(what_commits_nothing_syncs_nothing),
 		cmocka_unit_test(the_directory_is_synced_once),
+		cmocka_unit_test(a_name_made_under_nosync_becomes_durable),
+		cmocka_unit_test(a_descriptor_that_was_taken_over_is_left_alone),
 		cmocka_unit_test(a_refused_resize_changes_nothing),
 		cmocka_unit_test(resizing_goes_on),
 		cmocka_unit_test(statistics_name_their_errors),
