@@ -484,7 +484,8 @@ __attribute__((constructor)) static void check_mode(void)
 	const char *value;
 
 	if (!read_mode(&value))
-		pgw__warn(value, ": PAGEWISE_KERNEL is auto, vectored, loop, or off; auto is used");
+		pgw__warn_setting(
+		    value, ": PAGEWISE_KERNEL is auto, vectored, loop, or off; auto is used");
 }
 
 void pgw__probe_reset(void)

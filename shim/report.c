@@ -254,6 +254,16 @@ static register_fn *find_owner(void)
 	return owner;
 }
 
+void pgw__warn_setting(const char *value, const char *text)
+{
+	int saved = errno;
+	register_fn *owner = find_owner();
+
+	if (!owner || owner == pgw_report_register_0)
+		pgw__warn(value, text);
+	errno = saved;
+}
+
 void pgw__report_register(const char *part, pgw__report_fn *fn)
 {
 	struct pgw__report_part mine = { part, fn };

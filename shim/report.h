@@ -63,7 +63,11 @@ bool pgw__report_expand_path(const char *path, char *out, size_t cap);
  * Only for constructors and for the report: later, number 2 may be a file of the program's. */
 void pgw__warn(const char *subject, const char *text);
 
-/* The same at any time after pgw__warn_prepare, which a constructor has called: to what was standard error
+/* pgw__warn of a setting in the environment, which each library of the process reads: only the first one says
+ * so. Only for constructors. */
+void pgw__warn_setting(const char *value, const char *text);
+
+/* The same as pgw__warn at any time after pgw__warn_prepare, which a constructor has called: to what was standard error
  * then, or nowhere. Raises no SIGPIPE; leaves errno alone. */
 void pgw__warn_prepare(void);
 void pgw__warn_later(const char *subject, const char *text);

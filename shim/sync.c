@@ -124,8 +124,8 @@ __attribute__((constructor)) static void check_environment(void)
 	enum pgw_sync_strategy ignored;
 
 	if (value && value[0] && pgw_sync_strategy_parse(value, &ignored))
-		pgw__warn(value, ": PAGEWISE_SYNC is auto, span, writeout, fdatasync, or "
-				 "per-range; auto is used");
+		pgw__warn_setting(value, ": PAGEWISE_SYNC is auto, span, writeout, fdatasync, or "
+					 "per-range; auto is used");
 }
 
 static bool has_sync_file_range(int fd)

@@ -109,3 +109,17 @@ assert parts["store"]["barriers"] >= parts["store"]["commits"], "barriers"
 assert lines[0]["parts"]["store"]["commits"] == 0, "the child only reads"
 END
 done
+
+# A wrong setting is told once, whatever carries the shim.
+told_once() {
+    local setting
+    for setting in PAGEWISE_KERNEL PAGEWISE_SYNC; do
+        [ "$(grep -c "^pagewise: fast: $setting is " "$tmp/err")" = 1 ] || fail "$setting=fast: $(cat "$tmp/err")"
+    done
+}
+# shellcheck disable=SC2016 # the command's variable
+libraries=$("$pagewise" run sh -c 'echo "$LD_PRELOAD"')
+PAGEWISE_KERNEL=fast PAGEWISE_SYNC=fast "$pagewise" run true 2>"$tmp/err" || fail "run with wrong settings"
+told_once
+PAGEWISE_KERNEL=fast PAGEWISE_SYNC=fast LD_PRELOAD=$libraries /bin/true 2>"$tmp/err" || fail "wrong settings"
+told_once

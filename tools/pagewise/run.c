@@ -16,6 +16,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <pagewise/probe.h>
+#include <pagewise/sync.h>
+
 static void help(void)
 {
 	puts("usage: pagewise run [OPTION...] [--] COMMAND [ARGUMENT...]\n\n"
@@ -125,6 +128,19 @@ static void heed_obstacle(struct run_options *o, const char *path)
 	}
 }
 
+/* The shim in this program has complained of settings that it does not know, and taken auto; the libraries in
+ * the command need not do it again. */
+static void drop_wrong_settings(void)
+{
+	const char *kernel = getenv("PAGEWISE_KERNEL"), *sync = getenv("PAGEWISE_SYNC");
+	enum pgw_sync_strategy ignored;
+
+	if (kernel && strcmp(kernel, pgw_kernel_mode_name(pgw_kernel_mode())))
+		unsetenv("PAGEWISE_KERNEL");
+	if (sync && pgw_sync_strategy_parse(sync, &ignored))
+		unsetenv("PAGEWISE_SYNC");
+}
+
 /* Only returns if the command cannot be started. path: what was found for it, or NULL. */
 static int become(char **command, const char *path)
 {
@@ -148,6 +164,7 @@ static int run(struct run_options *o, char **command)
 
 	if (path)
 		heed_obstacle(o, path);
+	drop_wrong_settings();
 	if (!set_preloads(o) && !set_stats(o))
 		code = become(command, path);
 	free(path);
