@@ -3,7 +3,6 @@
  * main.c - the chain command: options, and which command.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 
 #include "command.h"
 #include "prune.h"
+#include "standard_numbers.h"
 
 #define DEFAULT_BATCH 100
 
@@ -171,19 +171,6 @@ static void parse_options(int argc, char **argv, struct settings *s)
 
 	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1)
 		set(s, c);
-}
-
-/* Where a standard descriptor is closed, the next file to be opened gets its number, and what is printed would go
- * into a database. The placeholders cannot be written to: that is an error, as it is on a closed one. */
-static void hold_standard_numbers(void)
-{
-	int fd;
-
-	do
-		fd = open("/", O_PATH | O_CLOEXEC);
-	while (fd >= 0 && fd <= STDERR_FILENO);
-	if (fd >= 0)
-		close(fd);
 }
 
 int main(int argc, char **argv)

@@ -5,7 +5,6 @@
 #include "command.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,6 +13,8 @@
 #include <unistd.h>
 
 #include <pagewise/version.h>
+
+#include "standard_numbers.h"
 
 static const struct {
 	const char *name;
@@ -58,20 +59,6 @@ static void help(void)
 	     "  --help     this text; 'pagewise help COMMAND' for a command\n"
 	     "  --version  the version\n\n"
 	     "See pagewise(1), and pagewise(7) for the environment variables.");
-}
-
-/* Started with standard output or error closed, the next file that is opened would get its number: a
- * database, which our lines would then be written into. O_PATH refuses to be read and written, as a
- * closed descriptor does, and is not there any more in the program that `run` becomes. */
-static void hold_standard_numbers(void)
-{
-	int fd;
-
-	do
-		fd = open("/", O_PATH | O_CLOEXEC);
-	while (fd >= 0 && fd <= STDERR_FILENO);
-	if (fd >= 0)
-		close(fd);
 }
 
 /* A report that did not reach the disk or the pipe is a failure, not a success. */
