@@ -35,28 +35,6 @@ static void nap(long ms)
 	nanosleep(&t, NULL);
 }
 
-/* All of a small file, as text; no malloc. */
-static bool slurp(const char *path, char *buf, size_t cap)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, buf, cap - 1);
-
-	if (fd >= 0)
-		close(fd);
-	buf[n > 0 ? n : 0] = '\0';
-	return n > 0;
-}
-
-static size_t resident(void)
-{
-	char buf[256], *end;
-
-	if (!slurp("/proc/self/statm", buf, sizeof(buf)))
-		return SIZE_MAX;
-	strtoul(buf, &end, 10);
-	return strtoul(end, NULL, 10) * (size_t)sysconf(_SC_PAGESIZE);
-}
-
 /* Sleeps until at most this much is resident. */
 static bool falls_to(size_t bytes)
 {

@@ -15,20 +15,15 @@
 
 #include <pagewise/alloc.h>
 
+#include "cases.h"
+
 #define BLOCK  40000
 #define BLOCKS 1600
 #define BYTES  ((size_t)BLOCKS * BLOCK)
 
 static double resident_mib(void)
 {
-	size_t total, pages = 0;
-	FILE *f = fopen("/proc/self/statm", "r");
-
-	if (!f || fscanf(f, "%zu %zu", &total, &pages) != 2)
-		pages = 0;
-	if (f)
-		fclose(f);
-	return (double)pages * (double)sysconf(_SC_PAGESIZE) / (1 << 20);
+	return (double)resident() / (1 << 20);
 }
 
 /* Touches its memory page by page once it is told to. The kernel stops it where the cgroup is above its

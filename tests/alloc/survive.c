@@ -133,18 +133,6 @@ static int sparse(void)
 
 /* ---- cases: an idle process ---- */
 
-static size_t resident(void)
-{
-	size_t total, pages = 0;
-	FILE *f = fopen("/proc/self/statm", "r");
-
-	if (!f || fscanf(f, "%zu %zu", &total, &pages) != 2)
-		pages = 0;
-	if (f)
-		fclose(f);
-	return pages * (size_t)sysconf(_SC_PAGESIZE);
-}
-
 /* It gives its memory back, without another call of malloc. No time is asserted but a generous
  * end: 30 s, where the age is 0.1 s. */
 static int idle(void)
