@@ -24,7 +24,8 @@
  *   on write (btrfs, ZFS): there SIGBUS is still possible with MDB_WRITEMAP (btrfs on Linux 6.18: not
  *   in a directory with chattr +C). Without it a meta page that finds no block ends an environment on
  *   ZFS, to be opened again when there is space; on btrfs room for it is reserved while the
- *   transaction can still be given up. Opening returns ENOSPC where the lock file finds no room.
+ *   transaction can still be given up (in relaxed a checkpoint may find none for its record, and then it
+ *   is as on ZFS). Opening returns ENOSPC where the lock file finds no room.
  * - A program that closes LMDB's descriptors (closefrom) and opens other files by their numbers gets
  *   EBADF, and MDB_PANIC from then on; liblmdb would write into those files. It is looked for when a
  *   write transaction begins and when it is committed, and before a checkpoint.

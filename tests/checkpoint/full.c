@@ -10,7 +10,8 @@
  * is a failure. The data file is left for the auditor.
  *
  * cow: the file system takes a new block for each page that is written, also for the meta page. Then nothing can
- * be deleted before there is room. The environment must go on all the same.
+ * be deleted before there is room. The environment must go on all the same; or, in relaxed, end, and be as it was
+ * after one of its transactions, not before the last one that was called durable.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,14 +25,16 @@
 
 #include <pagewise/store.h>
 
-enum { KEYS = 40000, PER_TXN = 40, VALUE_MAX = 9000, COW_ROUNDS = 60 };
+enum { KEYS = 40000, PER_TXN = 40, VALUE_MAX = 9000, COW_ROUNDS = 60, HISTORY = 1 << 16 };
 
 static const char *dir;
 static struct pgw_env_options options;
 static MDB_env *env;
 static uint32_t model[KEYS], pending[KEYS]; /* 0: not there; else decides the value */
+static uint64_t history[HISTORY]; /* what the model was after a transaction, by its number */
 static uint32_t counter;
-static unsigned failures;
+static unsigned failures, ended;
+static bool may_end; /* the environment may, where the disk is full */
 
 __attribute__((format(printf, 1, 2), noreturn)) static void die(const char *format, ...)
 {
@@ -71,6 +74,7 @@ static void fill_value(unsigned char *value, uint32_t seed)
 
 	for (size_t i = 0; i < n; i++)
 		value[i] = (unsigned char)(seed * 31 + i);
+	memcpy(value, &seed, sizeof(seed)); /* size_of is not less */
 }
 
 static int set(MDB_txn *txn, MDB_dbi dbi, uint32_t key, uint32_t seed)
@@ -90,21 +94,47 @@ static int set(MDB_txn *txn, MDB_dbi dbi, uint32_t key, uint32_t seed)
 	return rc;
 }
 
+static bool has_ended(void)
+{
+	struct pgw_env_stats s;
+
+	ok(pgw_env_stats(env, &s), "stats");
+	return s.failed;
+}
+
+/* NULL: the environment has ended. */
 static MDB_txn *begin(MDB_dbi *dbi)
 {
 	MDB_txn *txn;
+	int rc;
 
-	ok(mdb_txn_begin(env, NULL, 0, &txn), "begin");
+	rc = mdb_txn_begin(env, NULL, 0, &txn);
+	if (rc && may_end && has_ended())
+		return NULL;
+	ok(rc, "begin");
 	ok(mdb_dbi_open(txn, NULL, 0, dbi), "dbi_open");
 	memcpy(pending, model, sizeof(model));
 	return txn;
 }
 
+static uint64_t digest_of(const uint32_t *m)
+{
+	uint64_t sum = 0;
+
+	for (uint64_t key = 0; key < KEYS; key++)
+		sum += m[key] ? ((key << 32 | m[key]) + 1) * 0x9e3779b97f4a7c15u >> 8 : 0;
+	return sum;
+}
+
 /* Commit, or find that the disk is full. */
 static int commit(MDB_txn *txn)
 {
-	int rc = mdb_txn_commit(txn);
+	int rc;
 
+	/* Before: one that fails because the environment ends meanwhile may have been committed. */
+	if (may_end)
+		history[mdb_txn_id(txn) % HISTORY] = digest_of(pending);
+	rc = mdb_txn_commit(txn);
 	if (!rc)
 		memcpy(model, pending, sizeof(model));
 	return rc;
@@ -118,13 +148,15 @@ static int add(unsigned n)
 	MDB_txn *txn = begin(&dbi);
 	int rc = 0;
 
+	if (!txn)
+		return MDB_PANIC;
 	for (unsigned i = 0; i < n && !rc; i++)
 		rc = set(txn, dbi, random_below(KEYS), ++counter);
 	if (rc)
 		mdb_txn_abort(txn);
 	else
 		rc = commit(txn);
-	if (rc && rc != ENOSPC)
+	if (rc && rc != ENOSPC && !(may_end && has_ended()))
 		die("%s (%d)", pgw_strerror(rc), rc);
 	return rc;
 }
@@ -199,12 +231,16 @@ static bool delete_half(void)
 		MDB_txn *txn = begin(&dbi);
 		int rc;
 
+		if (!txn)
+			return false;
 		for (unsigned i = 0; i < 8 && key < KEYS; key += 2)
 			if (model[key]) {
 				ok(set(txn, dbi, key, 0), "delete");
 				i++;
 			}
 		rc = commit(txn);
+		if (rc && may_end && has_ended())
+			return false;
 		if (rc != ENOSPC || options.flags & MDB_WRITEMAP)
 			ok(rc, "commit of deletions");
 		all = all && !rc;
@@ -329,19 +365,87 @@ static void shorten_file(const char *name, unsigned pages)
 	give_back();
 }
 
+/* The model is what the environment holds. */
+static void load_model(void)
+{
+	MDB_cursor *cursor;
+	MDB_val k, v;
+	MDB_txn *txn;
+	MDB_dbi dbi;
+	int rc;
+
+	memset(model, 0, sizeof(model));
+	ok(mdb_txn_begin(env, NULL, MDB_RDONLY, &txn), "begin to read");
+	ok(mdb_dbi_open(txn, NULL, 0, &dbi), "dbi_open");
+	ok(mdb_cursor_open(txn, dbi, &cursor), "cursor_open");
+	while (!(rc = mdb_cursor_get(cursor, &k, &v, MDB_NEXT))) {
+		uint32_t key, seed;
+
+		memcpy(&key, k.mv_data, sizeof(key));
+		memcpy(&seed, v.mv_data, sizeof(seed));
+		if (key >= KEYS || !has_value(txn, dbi, key, seed))
+			die("key %u has a value that was never put", key);
+		model[key] = seed;
+	}
+	if (rc != MDB_NOTFOUND)
+		ok(rc, "next");
+	mdb_cursor_close(cursor);
+	mdb_txn_abort(txn);
+}
+
+/* It is opened again, when there is room, and holds what one of its transactions left. */
+static void open_what_is_left(void)
+{
+	MDB_envinfo info;
+	uint64_t durable;
+
+	ended++;
+	ok(pgw_env_durable_txnid(env, &durable), "durable_txnid");
+	mdb_env_close(env);
+	(void)unlink_file("ballast");
+	open_it();
+	ok(mdb_env_info(env, &info), "info");
+	if (info.me_last_txnid < durable)
+		die("transaction %lu is found, %lu was durable", (unsigned long)info.me_last_txnid,
+		    (unsigned long)durable);
+	load_model();
+	if (history[info.me_last_txnid % HISTORY] != digest_of(model))
+		die("transaction %lu is found, and has not what it was committed with",
+		    (unsigned long)info.me_last_txnid);
+}
+
+/* In relaxed, what is deleted is kept until the next checkpoint, so that deleting much can need more room than there
+ * is; but a checkpoint, when there is some, gives it back. */
+static bool deleting_makes_room(void)
+{
+	for (int i = 0; i < (may_end ? 10 : 1); i++) {
+		if (delete_half() && !add(1))
+			return true;
+		if (may_end && pgw_env_checkpoint(env)) {
+			if (!has_ended())
+				die("a checkpoint fails, and the environment goes on");
+			open_what_is_left();
+		}
+	}
+	return false;
+}
+
 static void copied_on_write(void)
 {
-	struct pgw_env_stats s;
 	unsigned n = 0;
 
+	may_end = options.durability == PGW_DURABILITY_RELAXED;
 	open_it();
 	for (unsigned i = 0; i < COW_ROUNDS; i++) {
 		n += fill_up(i & 1 ? 1 : PER_TXN);
-		if (pgw_env_stats(env, &s) || s.failed)
+		if (!has_ended())
+			remove_file("ballast");
+		else if (may_end)
+			open_what_is_left();
+		else
 			die("the environment has failed");
-		remove_file("ballast");
 		check();
-		if (!delete_half() || add(1))
+		if (!deleting_makes_room())
 			die("a file was removed, and that made no room");
 		if (i == COW_ROUNDS - 1)
 			break;
@@ -349,8 +453,8 @@ static void copied_on_write(void)
 		shorten_file("ballast", random_below(32));
 	}
 	mdb_env_close(env);
-	printf("%-7s cow      full %u times, %u transactions\n",
-	    pgw_durability_name(options.durability), COW_ROUNDS, n);
+	printf("%-7s cow      full %u times, %u transactions, ended %u times\n",
+	    pgw_durability_name(options.durability), COW_ROUNDS, n, ended);
 }
 
 int main(int argc, char **argv)
