@@ -326,6 +326,8 @@ int pgw_ranges_subtract(struct pgw_ranges *s, struct pgw_ranges *other)
 
 	pgw_ranges_normalize(s);
 	pgw_ranges_normalize(other);
+	if (!s->n)
+		return 0;
 	for (size_t i = 0; i < s->n; i++) {
 		size_t pieces = cut(s->v[i], other, &at, NULL);
 

@@ -189,6 +189,28 @@ static void subtract_that_does_not_fit_changes_nothing(void **state)
 	assert_int_equal(pgw_ranges_bytes(&s), 90);
 }
 
+static void empty_sets(void **state)
+{
+	struct pgw_ranges s, o;
+
+	pgw_ranges_init(&s); /* no storage yet */
+	pgw_ranges_init(&o);
+	pgw_range_sort(s.v, 0);
+	assert_int_equal(pgw_range_normalize(s.v, 0), 0);
+	assert_int_equal(pgw_ranges_subtract(&s, &o), 0);
+	assert_int_equal(pgw_ranges_add_all(&s, &o), 0);
+	pgw_ranges_align_out(&s, 4096);
+	pgw_ranges_align_in(&s, 4096);
+	assert_false(pgw_ranges_contains(&s, 0, 1));
+	assert_int_equal(pgw_ranges_add(&o, 0, 100), 0);
+	assert_int_equal(pgw_ranges_subtract(&s, &o), 0);
+	assert_int_equal(s.n, 0);
+	assert_int_equal(pgw_ranges_subtract(&o, &s), 0);
+	assert_int_equal(pgw_ranges_bytes(&o), 100);
+	pgw_ranges_finish(&s);
+	pgw_ranges_finish(&o);
+}
+
 /* --- against a bitmap --- */
 
 #define BITS 512
@@ -350,6 +372,7 @@ int main(void)
 		cmocka_unit_test(no_storage_at_all),
 		cmocka_unit_test(a_set_of_duplicates_stays_small),
 		cmocka_unit_test(subtract_that_does_not_fit_changes_nothing),
+		cmocka_unit_test(empty_sets),
 		cmocka_unit_test(sets_are_like_bitmaps),
 	};
 
