@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "folder.h"
+
 static int cannot(const char *what, const char *path, struct chain_error *err)
 {
 	return chain_fail(err, CHAIN_SYSTEM, "%s: cannot %s: %s", path, what, strerror(errno));
@@ -78,9 +80,11 @@ int output_file(const char *path, int (*fill)(void *ctx, FILE *f, struct chain_e
 		(void)unlink(part);
 		return -1;
 	}
-	if (!rename(part, path))
-		return 0;
-	(void)cannot("rename to it", path, err);
-	(void)unlink(part);
-	return -1;
+	if (rename(part, path)) {
+		(void)cannot("rename to it", path, err);
+		(void)unlink(part);
+		return -1;
+	}
+	errno = folder_sync(path);
+	return errno ? cannot("sync the folder of", path, err) : 0;
 }

@@ -5,7 +5,6 @@
 #include "tables.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "engine.h"
+#include "folder.h"
 #include "prune.h"
 
 _Static_assert(sizeof(struct row_block_info) == 96, "no padding");
@@ -227,25 +227,17 @@ static bool has_data_file(const char *dir)
 /* Also on the disk: a commit that is durable in a directory that is not would be lost with it. */
 static int make_directory(const char *path, struct chain_error *err)
 {
-	char parent[PATH_MAX];
-	int fd, rc;
+	int rc;
 
 	if (mkdir(path, 0755))
 		return errno == EEXIST
 			   ? 0
 			   : chain_fail(err, CHAIN_SYSTEM, "%s: cannot make the directory: %s",
 				 path, strerror(errno));
-	if (snprintf(parent, sizeof(parent), "%s/..", path) >= (int)sizeof(parent))
-		return chain_fail(err, CHAIN_SYSTEM, "%s: the name is too long", path);
-	fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	rc = fd < 0 || fsync(fd) ? errno : 0;
-	if (fd >= 0)
-		close(fd);
-	/* Some file systems have no such thing. */
-	return rc && rc != EINVAL
-		   ? chain_fail(err, CHAIN_SYSTEM, "%s: cannot sync the directory it is in: %s",
-			 path, strerror(rc))
-		   : 0;
+	rc = folder_sync(path);
+	return rc ? chain_fail(err, CHAIN_SYSTEM, "%s: cannot sync the directory it is in: %s",
+			path, strerror(rc))
+		  : 0;
 }
 
 int chain_db_open(struct chain_db *db, const char *path, const struct chain_db_options *opt,

@@ -218,6 +218,28 @@ def changed_meanwhile(tmp):
     same(ask("import", raw, db, "--verify")["verified"]["blocks"], 150, "blocks in the end")
 
 
+def durable_names(tmp, db):
+    """A file that was exported has its name on the disk, and a folder that was made."""
+    if not shutil.which("strace"):
+        print("strace is not installed: syncs of folders were not looked at", file=sys.stderr)
+        return
+    log, raw, new = (os.path.join(tmp, n) for n in ("calls", "named.raw", "newdb"))
+
+    def calls(*args):
+        subprocess.run(["strace", "-f", "-y", "-e", "trace=rename,mkdir,fsync", "-o", log, chain, *args],
+                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
+        with open(log) as f:
+            return [line for line in f if tmp in line]
+
+    synced = f"<{os.path.realpath(tmp)}>)"
+    lines = calls("export", db, raw)
+    at = next(i for i, line in enumerate(lines) if "rename(" in line)
+    check(any("fsync" in line and synced in line for line in lines[at:]), f"the name of an export: {lines}")
+    lines = calls("import", raw, new, "--no-progress")
+    at = next(i for i, line in enumerate(lines) if "mkdir(" in line)
+    check(any("fsync" in line and synced in line for line in lines[at:]), f"the name of a folder: {lines}")
+
+
 def stopped_export(tmp, db):
     """SIGTERM while a file is written: nothing is left of it."""
     raw, pipe = os.path.join(tmp, "stopped.raw"), os.path.join(tmp, "full")
@@ -273,6 +295,7 @@ def main():
         nobody_reads(tmp)
         limit_of_files(tmp)
         changed_meanwhile(tmp)
+        durable_names(tmp, db)
         stopped_export(tmp, db)
         stopped(tmp)
     for failure in failures:
