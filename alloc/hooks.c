@@ -285,8 +285,7 @@ static void ctl_done(void)
 	if (!demanded)
 		return;
 	demanded = false;
-	(void)pgw__purge_now();
-	pgw__space_drain();
+	pgw__purge_everything();
 }
 
 int __wrap_je_ctl_byname(

@@ -144,6 +144,13 @@ size_t pgw__purge_now(void)
 	return n + purge_large(&o);
 }
 
+void pgw__purge_everything(void)
+{
+	(void)pgw__purge_now();
+	pgw__space_drain();
+	(void)pgw__purge_lazy(UINT64_MAX);
+}
+
 bool pgw__purge_direct_begin(void)
 {
 	struct pgw__batch b;

@@ -25,6 +25,10 @@ size_t pgw__purge_lazy(uint64_t cutoff);
 /* Purge all that is pending or lazy, for good. */
 size_t pgw__purge_now(void);
 
+/* The same, and what other threads have in flight: wait for it, and purge for good what of it was only freed
+ * lazily. */
+void pgw__purge_everything(void);
+
 /* Memory from jemalloc that somebody waits to see purged: it is not pending on its way. begin: false
  * if another thread has the large batch; then it goes to pgw__space_give as ever. end, by the same
  * thread, purges what is left. add: 0 or -ENOMEM (it stays the caller's). */
