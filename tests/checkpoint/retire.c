@@ -377,10 +377,10 @@ static void one_thing_at_a_time(void **state)
 
 	need_dontneed();
 	memset(&at_once, 0, sizeof(at_once));
-	env = open_filled(*state, 0);
 	pgw__sys.msync = slow_msync;
 	pgw__sys.fdatasync = slow_fdatasync;
 	pgw__sys.drop_cached = watched_drop;
+	env = open_filled(*state, 0);
 	for (uint32_t i = 0; i < 3; i++) {
 		who[i] = (struct committer){ env, i + 1 };
 		assert_int_equal(pthread_create(&threads[i], NULL, commit_and_wait, &who[i]), 0);
