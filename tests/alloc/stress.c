@@ -130,7 +130,7 @@ static void swap_with_others(struct block *b, uint64_t *x)
 
 static void in_child(uint64_t *x)
 {
-	int st;
+	int st = 0;
 	pid_t pid = fork();
 
 	if (pid == 0) {
@@ -144,8 +144,14 @@ static void in_child(uint64_t *x)
 		}
 		_exit(0);
 	}
-	if (pid < 0 || waitpid(pid, &st, 0) != pid || st)
+	if (pid < 0) {
+		perror("FAIL: fork");
 		abort();
+	}
+	if (waitpid(pid, &st, 0) != pid || st) {
+		fprintf(stderr, "FAIL: a child left with status 0x%x\n", (unsigned)st);
+		abort();
+	}
 }
 
 static void *run(void *arg)
