@@ -21,6 +21,7 @@
 
 #include "forkmark.h"
 #include "jemalloc_private.h"
+#include "leaf.h"
 #include "mainthread.h"
 #include "purger.h"
 #include "space.h"
@@ -69,8 +70,10 @@ static void in_parent(void)
 	if (pgw__space_is_fork_alone())
 		return;
 	pgw__space_fork_parent();
-	if (!purger_sleeps)
-		je_parent();
+	if (purger_sleeps)
+		return;
+	pgw__leaf_fork_parent();
+	je_parent();
 }
 
 static void in_child(void)
@@ -81,8 +84,10 @@ static void in_child(void)
 		pgw__space_fork_child();
 	/* A prepare handler that runs after ours may make a thread. Then locks are made new here that
 	 * were not taken, which does no harm. */
-	if (alone ? libc_alone && !__libc_single_threaded : !purger_sleeps)
+	if (alone ? libc_alone && !__libc_single_threaded : !purger_sleeps) {
+		pgw__leaf_fork_child();
 		je_child();
+	}
 	pgw__mainthread_watch();
 }
 

@@ -20,6 +20,7 @@
  *                  thread.idle), and expects it done when the call returns.
  *   arena_destroy  is when the purger must let go of an arena.
  *   pthread_atfork registers our handlers around jemalloc's (atfork.c).
+ *   base_prefork, rtree_leaf_elm_lookup_hard  have a lock that a fork must not find taken (leaf.h).
  *
  * In a hook there is no malloc, mallctl, stdio or pthread_create: jemalloc is in the middle of
  * something, and may hold a lock.

@@ -61,6 +61,9 @@ WRAP(int, je_ctl_bymib, void *tsd, const size_t *mib, size_t miblen, void *oldp,
     void *newp, size_t newlen);
 WRAP(void *, je_extent_alloc_mmap, void *addr, size_t size, size_t align, bool *zero, bool *commit);
 WRAP(void, je_sc_boot, void *data);
+WRAP(void, je_base_prefork, void *tsdn, void *base);
+WRAP(void *, je_rtree_leaf_elm_lookup_hard, void *tsdn, void *rtree, void *ctx, uintptr_t key,
+    bool dependent, bool init_missing);
 WRAP(int, pthread_atfork, void (*prepare)(void), void (*parent)(void), void (*child)(void));
 
 #if JEMALLOC_VERSION_BUGFIX == 0
