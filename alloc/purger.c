@@ -175,6 +175,48 @@ static bool retire(void)
 	return true;
 }
 
+/* The lock is held. True: something was due, and is purged; the lock is not held any more. */
+static bool purge_what_is_due(const struct pgw__space_view *v, uint64_t now)
+{
+	uint64_t age = pgw__option(PGW_ALLOC_AGE), lazy = lazy_due(v);
+
+	if (pgw__space_over(v)) {
+		/* All of it: what is left would only make the next call a smaller one. */
+		pgw__space_unlock();
+		pgw__purge_all(0, UINT64_MAX);
+	} else if (v->pending_ranges && v->oldest_ms + age <= now) {
+		/* With it goes what would be due soon: fewer, larger batches. */
+		pgw__space_unlock();
+		pgw__purge_all(UINT64_MAX, now - age / 2);
+	} else if (lazy && lazy <= now) {
+		pgw__space_unlock();
+		purge_lazy_due(now);
+	} else {
+		return false;
+	}
+	return true;
+}
+
+/* The lock is held, and let go. Nothing waits for this thread, and there has been no traffic.
+ * false: this thread has rested long enough. */
+static bool rest(struct watch *w, uint64_t now)
+{
+	bool over;
+
+	if (!w->end_ms || now < w->end_ms) {
+		w->end_ms = w->end_ms ? w->end_ms : now + REST_MS;
+		pgw__space_wait_and_unlock(w->end_ms, true);
+		return true;
+	}
+	if (pgw__space_held() >= STAY_HELD) {
+		pgw__space_wait_and_unlock(0, true);
+		return true;
+	}
+	over = retire();
+	pgw__space_unlock();
+	return !over;
+}
+
 /* Sleeps at most once. false: this thread's time is over. */
 static bool turn(struct watch *w)
 {
@@ -186,7 +228,7 @@ static bool turn(struct watch *w)
 	if (!w->decay_ms && atomic_load(&activity) != RESTING)
 		w->decay_ms = now + LOOK_MS;
 	if (w->decay_ms && w->decay_ms <= now)
-		decay(w, now);
+		decay(w, now); /* and says when next: later than now */
 
 	v = pgw__space_lock_and_view();
 	next = earlier(w->decay_ms, lazy_due(&v));
@@ -196,18 +238,9 @@ static bool turn(struct watch *w)
 		pgw__space_unlock();
 		return false;
 	}
-	if (pgw__space_over(&v)) {
-		/* All of it: what is left would only make the next call a smaller one. */
-		pgw__space_unlock();
-		pgw__purge_all(0, UINT64_MAX);
-	} else if (v.pending_ranges && v.oldest_ms + age <= now) {
-		/* With it goes what would be due soon: fewer, larger batches. */
-		pgw__space_unlock();
-		pgw__purge_all(UINT64_MAX, now - age / 2);
-	} else if (next && next <= now) { /* w->decay_ms is later */
-		pgw__space_unlock();
-		purge_lazy_due(now);
-	} else if (v.pending_ranges) {
+	if (purge_what_is_due(&v, now))
+		return true;
+	if (v.pending_ranges) {
 		w->idle = false;
 		pgw__space_wait_and_unlock(earlier(v.oldest_ms + age, next), false);
 	} else if (!w->idle) {
@@ -219,16 +252,8 @@ static bool turn(struct watch *w)
 		pgw__space_wait_and_unlock(next, true);
 	} else if (atomic_load(&activity) != RESTING) { /* traffic, just now */
 		pgw__space_unlock();
-	} else if (!w->end_ms || now < w->end_ms) {
-		w->end_ms = w->end_ms ? w->end_ms : now + REST_MS;
-		pgw__space_wait_and_unlock(w->end_ms, true);
-	} else if (pgw__space_held() >= STAY_HELD) {
-		pgw__space_wait_and_unlock(0, true);
 	} else {
-		bool over = retire();
-
-		pgw__space_unlock();
-		return !over;
+		return rest(w, now);
 	}
 	return true;
 }
