@@ -32,8 +32,13 @@ static void pause_ms(long ms)
 	(void)nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000 }, NULL);
 }
 
-__attribute__((visibility("default"))) void *mmap(
-    void *addr, size_t len, int prot, int flags, int fd, off_t offset)
+/* By both of its names: which one jemalloc was compiled to call depends on who built it. */
+__attribute__((visibility("default"))) void *our_mmap(
+    void *addr, size_t len, int prot, int flags, int fd, off_t offset) __asm__("mmap");
+__attribute__((visibility("default"), alias("mmap"))) void *our_mmap64(
+    void *addr, size_t len, int prot, int flags, int fd, off_t offset) __asm__("mmap64");
+
+void *our_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t offset)
 {
 	if (maker && len < BLOCK && !atomic_exchange(&held_up, true)) {
 		for (int i = 0; i < HELD_UP_S * 1000 && !atomic_load(&forked); i++)
