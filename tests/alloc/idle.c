@@ -209,6 +209,24 @@ static int little(void)
 	return wrong("the memory stays");
 }
 
+/* With background_thread:true jemalloc's own thread waits until there are 1024 pages to purge, or for long, and
+ * then purges them at once. Less than that is given back little by little all the same, by our thread. */
+static int beside_background(void)
+{
+	size_t before;
+	uint64_t purges;
+
+	before = resident();
+	fill(96, 64 * KIB);
+	for (size_t i = 0; i < 96;
+	     i += 2) /* the others stay, and between them each is one of its own */
+		free(v[i]);
+	purges = stats().purges;
+	if (!falls_to(before + 48 * 64 * KIB + MIB))
+		return wrong("the memory stays");
+	return stats().purges >= purges + 3 ? 0 : wrong("all of it went at once");
+}
+
 /* A short life costs no thread. */
 static int no_thread(void)
 {
@@ -333,6 +351,7 @@ static const struct test_case cases[] = {
 	{ "lazily", lazily },
 	{ "lazy-for-ever", lazy_for_ever },
 	{ "again", again },
+	{ "beside-background", beside_background },
 	{ "other-arena", other_arena },
 	{ "freeing-threads", freeing_threads },
 	{ "little", little },
