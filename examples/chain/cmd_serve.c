@@ -3,8 +3,8 @@
  * cmd_serve.c - chain serve: answers on a Unix socket, by several processes.
  *
  * Each worker has an environment of its own, opened after the fork: LMDB allows no other. The parent
- * opens none. It replaces a worker that was killed, and ends when it is told to, or when a worker gives
- * up. A question that is being answered is answered first. Workers do not outlive it.
+ * opens none. It replaces a worker that somebody has ended, and ends when it is told to, or when a worker
+ * gives up. A question that is being answered is answered first. Workers do not outlive it.
  */
 #include <errno.h>
 #include <string.h>
@@ -109,12 +109,20 @@ static int start(const struct server *v, pid_t *worker)
 	return *worker < 0 ? cannot(v, "start a process") : 0;
 }
 
-/* A worker has ended without being told to. One that was killed is replaced; one that has given up
- * has said why, and another one would do the same. */
+/* A worker has ended, and not by us. One that was killed, or told to end by somebody else, is replaced;
+ * one that has given up has said why, and another one would do the same. */
 static int replace(struct server *v, pid_t pid, int status)
 {
-	if (WIFEXITED(status))
+	if (WIFEXITED(status) && WEXITSTATUS(status) != EXIT_DONE) {
+		fprintf(stderr, "chain: %s: worker %d has given up; ending\n", v->path, pid);
 		return -1;
+	}
+	if (WIFSIGNALED(status))
+		fprintf(stderr, "chain: %s: worker %d was ended by signal %d; starting another\n",
+		    v->path, pid, WTERMSIG(status));
+	else
+		fprintf(stderr, "chain: %s: worker %d was told to end; starting another\n", v->path,
+		    pid);
 	for (size_t i = 0; i < v->n; i++)
 		if (v->worker[i] == pid)
 			return start(v, &v->worker[i]);

@@ -20,9 +20,16 @@ int folder_sync(const char *path)
 		return ENAMETOOLONG;
 	strcpy(name, path);
 	fd = open(dirname(name), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
+	if (fd >= 0) {
+		rc = fsync(fd) ? errno : 0;
+	} else if (errno == EACCES) { /* a folder that can be written, but not read */
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (fd < 0)
+			return errno;
+		rc = syncfs(fd) ? errno : 0;
+	} else {
 		return errno;
-	rc = fsync(fd) ? errno : 0;
+	}
 	close(fd);
 	return rc == EINVAL ? 0 : rc;
 }

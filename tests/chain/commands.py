@@ -258,6 +258,45 @@ def stopped_export(tmp, db):
     check(not os.path.lexists(raw + ".part") and not os.path.exists(raw), "a stopped export left something behind")
 
 
+def two_exports(tmp, db):
+    """Two to one file: the second is told so, and the first is whole."""
+    raw, pipe = os.path.join(tmp, "twice.raw"), os.path.join(tmp, "slow")
+    os.mkfifo(pipe)
+    os.symlink(pipe, raw + ".part")
+    first = subprocess.Popen([chain, "export", db, raw], stderr=subprocess.PIPE, text=True)
+    with open(pipe, "rb") as f:
+        f.read(1)  # it has begun, and cannot end
+        _, err = run("export", db, raw, code=1)
+        check("another process is writing it" in err, f"a second export: {err}")
+        check(os.path.lexists(raw + ".part"), "the second export took the first one's file")
+        first.kill()
+        f.read()
+    first.communicate()
+    # What a killed one has left is no obstacle.
+    os.unlink(raw + ".part")
+    with open(raw + ".part", "wb") as f:
+        f.write(b"x" * 10000000)
+    run("export", db, raw)
+    check(os.path.getsize(raw) < 10000000 and not os.path.exists(raw + ".part"), "after a killed export")
+
+
+def unreadable_folder(tmp, db):
+    """A folder that may be written, and not read: root may read it all the same."""
+    folder = os.path.join(tmp, "drop")
+    os.mkdir(folder)
+    os.chmod(folder, 0o333)
+    command = [chain, "export", db, os.path.join(folder, "out.raw")]
+    if os.geteuid() == 0:
+        if not shutil.which("setpriv"):
+            skipped.append("setpriv is not installed: no folder that may not be read")
+            return
+        command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search",
+                   "--inh-caps=-dac_override,-dac_read_search", *command]
+    p = subprocess.run(command, capture_output=True, text=True)
+    same(p.returncode, 0, f"export to a folder that may not be read: {p.stderr}")
+    check(os.path.exists(os.path.join(folder, "out.raw")), "nothing was exported there")
+
+
 def stopped(tmp):
     """SIGTERM: a commit, exit code 3, and the rest later."""
     db, raw = os.path.join(tmp, "stopped"), os.path.join(data, "a.raw")
@@ -299,6 +338,8 @@ def main():
         changed_meanwhile(tmp)
         durable_names(tmp, db)
         stopped_export(tmp, db)
+        two_exports(tmp, db)
+        unreadable_folder(tmp, db)
         stopped(tmp)
     for line in failures + skipped:
         print(line, file=sys.stderr)

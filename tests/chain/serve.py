@@ -197,17 +197,19 @@ def workers_and_sockets(tmp, hashes, db):
     server = start(db, path)
     p = subprocess.run([chain, "serve", db, path], stderr=subprocess.PIPE, text=True)
     check(p.returncode == 1 and "listen there" in p.stderr, f"two servers: {p.stderr}")
-    # Workers that are killed are replaced.
-    first = set(children(server.pid))
-    for pid in first:
-        os.kill(pid, signal.SIGKILL)
-    wait_for("new workers", lambda: len(set(children(server.pid)) - first) == CLIENTS)
+    # Workers that are killed, or told to end, are replaced.
+    for sig in (signal.SIGKILL, signal.SIGTERM):
+        first = set(children(server.pid))
+        for pid in first:
+            os.kill(pid, sig)
+        wait_for("new workers", lambda: len(set(children(server.pid)) - first) == CLIENTS)
     c = Client(path)
     consistent(c.ask("info"), hashes)
     c.close()
     # Workers do not outlive a server that was killed, and its socket is no obstacle.
     server.kill()
-    server.wait()
+    said = server.communicate()[1]
+    check(said.count("starting another") == 2 * CLIENTS, f"what the server said of its workers: {said}")
     wait_for("the end of the workers", lambda: not listening(path))
     server = start(db, path)
     server.terminate()
