@@ -107,9 +107,34 @@ static bool unused(struct pgw__unused *u)
 	return true;
 }
 
-/* For a thread that never calls malloc: it stays without a cache and an arena of its own. It says that it
- * is one of jemalloc's background threads: where the program has those (redis does), any other caller purges
- * nothing, and they themselves leave what is less than 4 MiB for long. */
+/* What arena_decay, called by this thread, has found of the dirty pages' epoch (the first one it looks at). */
+static __thread bool watching, epoch_over;
+
+bool __wrap_je_decay_maybe_advance_epoch(void *decay, void *now, size_t pages)
+{
+	bool over = __real_je_decay_maybe_advance_epoch(decay, now, pages);
+
+	if (watching) {
+		epoch_over = over;
+		watching = false;
+	}
+	return over;
+}
+
+/* Where the program has jemalloc's background threads (redis has them), nobody else's call purges, and
+ * they leave what is less than 1024 pages for long. So the call is made again as one of theirs; but only if an
+ * epoch was over just now, since such a call also purges what became dirty after that. */
+static void decay_one(void *tsd, void *arena, bool all)
+{
+	watching = true;
+	epoch_over = false;
+	__real_je_arena_decay(tsd, arena, false, all);
+	watching = false;
+	if (epoch_over && __atomic_load_n(&je_background_thread_enabled_state, __ATOMIC_RELAXED))
+		__real_je_arena_decay(tsd, arena, true, false);
+}
+
+/* For a thread that never calls malloc: it stays without a cache and an arena of its own. */
 static void decay(bool all, struct pgw__unused *u)
 {
 	void *tsd = je_tsd_fetch_slow(je_tsd_tls, true);
@@ -122,7 +147,7 @@ static void decay(bool all, struct pgw__unused *u)
 
 		if (!arena)
 			continue;
-		__real_je_arena_decay(tsd, arena, true, all && !look(arena, &before));
+		decay_one(tsd, arena, all && !look(arena, &before));
 		(void)look(arena, u);
 	}
 	pthread_mutex_unlock(&lock);

@@ -18,6 +18,7 @@
  *                  space is limited it must be able to have what we keep.
  *   arena_decay, ctl_by*  somebody asks mallctl for everything to be given back (arena.<i>.purge,
  *                  thread.idle), and expects it done when the call returns.
+ *   decay_maybe_advance_epoch  tells whether an epoch was over (decay.c).
  *   arena_destroy  is when the purger must let go of an arena.
  *   pthread_atfork registers our handlers around jemalloc's (atfork.c).
  *   base_prefork, rtree_leaf_elm_lookup_hard  have a lock that a fork must not find taken (leaf.h).

@@ -29,6 +29,7 @@ struct je_arena_config {
 extern const extent_hooks_t je_ehooks_default_extent_hooks;
 extern bool je_opt_retain;
 extern ssize_t je_opt_muzzy_decay_ms;
+extern bool je_background_thread_enabled_state; /* atomic */
 
 void *je_b0get(void); /* the base of arena 0 */
 extent_hooks_t *je_base_extent_hooks_set(void *base, extent_hooks_t *hooks);
@@ -55,6 +56,7 @@ void je_arena_basic_stats_merge(void *tsdn, void *arena, unsigned *threads, cons
 WRAP(void *, je_arena_new, void *tsdn, unsigned ind, const struct je_arena_config *config);
 WRAP(void, je_arena_destroy, void *tsd, void *arena);
 WRAP(void, je_arena_decay, void *tsdn, void *arena, bool is_background_thread, bool all);
+WRAP(bool, je_decay_maybe_advance_epoch, void *decay, void *now, size_t pages);
 WRAP(int, je_ctl_byname, void *tsd, const char *name, void *oldp, size_t *oldlen, void *newp,
     size_t newlen);
 WRAP(int, je_ctl_bymib, void *tsd, const size_t *mib, size_t miblen, void *oldp, size_t *oldlen,

@@ -227,6 +227,18 @@ static int beside_background(void)
 	return stats().purges >= purges + 3 ? 0 : wrong("all of it went at once");
 }
 
+/* Run with a decay of ten minutes: what has just become unused is not given back after a moment. */
+static int young(void)
+{
+	fill(96, 64 * KIB);
+	for (size_t i = 0; i < 96; i += 2)
+		free(v[i]);
+	nap(2500); /* the purger looks once a second */
+	if (stats().threads != 1)
+		return wrong("no purger");
+	return stats().given_bytes == 0 ? 0 : wrong("it was given back");
+}
+
 /* A short life costs no thread. */
 static int no_thread(void)
 {
@@ -352,6 +364,7 @@ static const struct test_case cases[] = {
 	{ "lazy-for-ever", lazy_for_ever },
 	{ "again", again },
 	{ "beside-background", beside_background },
+	{ "young", young },
 	{ "other-arena", other_arena },
 	{ "freeing-threads", freeing_threads },
 	{ "little", little },
