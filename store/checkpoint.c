@@ -100,6 +100,7 @@ struct pgw__checkpointer *pgw__checkpoint_create(
 	c->options = *options;
 	c->growth = options->checkpoint_bytes;
 	c->start_early = START_EARLY;
+	c->record_ranges = SIZE_MAX; /* what has room */
 	(void)pgw__sys.major_faults(&c->faults);
 	pgw__cut_init(&c->next);
 	pgw__cut_init(&c->running);
@@ -296,6 +297,8 @@ static int sync_with_digest(struct pgw__checkpointer *c, struct pgw__record *r)
 	unsigned char slot[PGW__RECORD_SIZE];
 	int rc;
 
+	if (cut->dirty.n > c->record_ranges)
+		return -E2BIG;
 	r->has_digest = true;
 	rc = pgw__record_encode(r, &cut->dirty, map.psize, slot); /* does it fit? */
 	if (rc)

@@ -39,6 +39,7 @@ struct pgw__checkpointer {
 	struct pgw_env_options options;
 	struct pgw__identity id;
 	uint64_t start_early; /* live bytes from which write-out begins before the cut */
+	size_t record_ranges; /* more are not put into a record, even if there is room */
 
 	pthread_mutex_t lock; /* the rest, unless it says otherwise */
 

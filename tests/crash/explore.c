@@ -184,10 +184,25 @@ static void open_env(struct explorer *x)
 	if (rc)
 		die(x, "open", rc);
 	c = pgw__env_by_lmdb(x->env)->checkpointer;
-	if (c && (x->reboots & 1)) /* its transactions are small: do as if they were not */
-		c->start_early = 1;
-	if (x->opt.early_drop)
+	if (x->opt.early_drop && c)
 		pgw__pin_drop(c->durable_pin);
+}
+
+/* A transaction begins. All are small: do as if some were not, and as if memory ran out. Then a checkpoint
+ * takes two barriers, as its ranges do not fit a record, or are not known. */
+static void tune(struct explorer *x)
+{
+	struct pgw__checkpointer *c = pgw__env_by_lmdb(x->env)->checkpointer;
+
+	if (!c)
+		return;
+	pthread_mutex_lock(&c->lock);
+	if (x->reboots & 1)
+		c->start_early = 1;
+	c->record_ranges = x->history.last & 4 ? 0 : SIZE_MAX;
+	if (x->history.last % 32 == 5)
+		c->next.incomplete = true;
+	pthread_mutex_unlock(&c->lock);
 }
 
 /* What must be found after a cut, now that transaction id has been committed. */
@@ -261,6 +276,7 @@ static void one_transaction(struct explorer *x)
 	if (rc)
 		die(x, "begin", rc);
 	id = mdb_txn_id(txn);
+	tune(x);
 	rc = changes(x, txn);
 	if (rc || rng_below(&x->rng, 10) == 0) {
 		mdb_txn_abort(txn);
@@ -521,6 +537,7 @@ static bool parse(int argc, char **argv, struct options *o)
 static int explore(struct explorer *x)
 {
 	bool planted = x->opt.plant || x->opt.early_drop || x->opt.trust_digests;
+	struct pgw_env_stats total = { 0 };
 	bool found;
 
 	x->recovering.trust_digests = x->opt.trust_digests;
@@ -528,6 +545,7 @@ static int explore(struct explorer *x)
 	for (uint64_t i = 0; !enough(x); i++)
 		run(x, x->opt.seed + i);
 	found = x->violations != 0;
+	pgw__env_total(&total);
 	printf("seeds %" PRIu64 " to %" PRIu64 ": %" PRIu64 " images (%" PRIu64
 	       " read by stock LMDB, %" PRIu64 " written on), %" PRIu64 " commits, %" PRIu64
 	       " barriers, %" PRIu64 " reboots, %.1f s: %s\n",
@@ -537,8 +555,10 @@ static int explore(struct explorer *x)
 	    : found ? "VIOLATION"
 		    : "no violation");
 	if (x->opt.durability != PGW_DURABILITY_STRICT)
-		printf("%" PRIu64 " images were restored, %" PRIu64 " recoveries interrupted\n",
-		    x->recovering.recovered, x->recovering.interrupted);
+		printf("%" PRIu64 " images were restored, %" PRIu64
+		       " recoveries interrupted, %" PRIu64 " checkpoints of two barriers\n",
+		    x->recovering.recovered, x->recovering.interrupted,
+		    total.two_barrier_checkpoints);
 	return found == planted ? 0 : 1;
 }
 
