@@ -29,6 +29,13 @@ static bool created;	 /* LMDB's own first write of a new file was seen */
 static unsigned ranges;	 /* waited for since the last barrier, for PLANT_LOST_RANGE */
 static char failure[128];
 
+/* PLANT_RECORD_FIRST: a barrier that was asked for and has not taken effect. writes[from] and later came
+ * after it. */
+static struct {
+	bool on;
+	size_t from;
+} held;
+
 static __thread const struct pgw__sys *bypass;
 
 static const char *const plant_names[PLANT_COUNT] = {
@@ -38,6 +45,7 @@ static const char *const plant_names[PLANT_COUNT] = {
 	[PLANT_NO_WAIT] = "no-wait",
 	[PLANT_LOST_RANGE] = "lost-range",
 	[PLANT_LOST_META] = "lost-meta",
+	[PLANT_RECORD_FIRST] = "record-first",
 };
 
 const char *plant_name(enum plant p)
@@ -116,6 +124,79 @@ static bool file_offset(const void *addr, uint64_t *off)
 	return found;
 }
 
+/* ---- the record first ---- */
+
+static void images(void)
+{
+	if (opt.before_barrier)
+		opt.before_barrier(opt.arg);
+}
+
+/* The barrier that was held back takes effect. */
+static void let_go(void)
+{
+	if (held.on)
+		disk_flush(disk);
+	held.on = false;
+}
+
+/* The number of a meta page, written once more (store/commit.c, I9; store/space.c). */
+static bool says_nothing(uint64_t off, uint64_t len)
+{
+	return off < META_BYTES && off % DISK_PAGE == 0 && len == sizeof(uint64_t);
+}
+
+/* Meta images, records and the fence vouch for what was written before them. */
+static bool vouches(uint64_t off, uint64_t len)
+{
+	return off + len <= META_BYTES && !says_nothing(off, len);
+}
+
+/* A call comes that acts on [off, off + len). Only what vouches can overtake a barrier. */
+static void overtake_or_let_go(uint64_t off, uint64_t len)
+{
+	bool data = off + len > META_BYTES;
+
+	for (size_t i = held.from; held.on && !data && i < disk->n; i++)
+		data = disk->writes[i].off >= META_BYTES;
+	if (data)
+		let_go();
+}
+
+static bool overtaken(void)
+{
+	bool record = false;
+
+	for (size_t i = held.from; held.on && !record && i < disk->n; i++)
+		record = vouches(disk->writes[i].off, disk->writes[i].len);
+	return record;
+}
+
+/* A barrier with PLANT_RECORD_FIRST. If it is the one behind a record, the record becomes durable now, what it
+ * vouches for is not yet, and nothing is missing after it. If it may be the one before, it is held back.
+ * False: neither. */
+static bool barrier_in_disorder(bool meta)
+{
+	bool record = overtaken();
+
+	if (!record)
+		let_go();
+	if (meta && !record)
+		return false;
+	counts.barriers++;
+	ranges = 0;
+	if (record) {
+		disk_write_through(disk, 0, META_BYTES);
+		images();
+		let_go();
+		return true;
+	}
+	images();
+	held.on = true;
+	held.from = disk->n;
+	return true;
+}
+
 /* ---- effects ---- */
 
 /* Write-out of [off, off + len) has completed, if no planted bug is in the way. */
@@ -133,13 +214,29 @@ static void written(uint64_t off, uint64_t len)
 
 static void barrier(bool meta)
 {
-	if (opt.before_barrier)
-		opt.before_barrier(opt.arg);
+	if (opt.plant == PLANT_RECORD_FIRST && barrier_in_disorder(meta))
+		return;
+	images();
 	counts.barriers++;
 	ranges = 0;
 	if (opt.plant == (meta ? PLANT_NO_META_BARRIER : PLANT_NO_DATA_BARRIER))
 		return;
 	disk_flush(disk);
+}
+
+/* A write past the disk's cache. */
+static void write_through(uint64_t off, uint64_t len)
+{
+	bool late = held.on;
+
+	if (!late)
+		images();
+	counts.barriers++;
+	if (opt.plant != PLANT_NO_META_BARRIER)
+		disk_write_through(disk, off, len);
+	if (late)
+		images();
+	let_go();
 }
 
 /* ---- the table ---- */
@@ -152,8 +249,10 @@ static int64_t rec_pwritev(int fd, const struct iovec *v, int n, uint64_t off)
 	if (bypass)
 		return bypass->pwritev(fd, v, n, off);
 	pthread_mutex_lock(&lock);
-	if (is_file(fd))
+	if (is_file(fd)) {
 		look();
+		overtake_or_let_go(off, n == 1 ? v[0].iov_len : disk->max);
+	}
 	r = pgw__sys_real.pwritev(fd, v, n, off);
 	if (r > 0 && is_file(fd)) {
 		uint64_t at = off, left = (uint64_t)r;
@@ -167,13 +266,8 @@ static int64_t rec_pwritev(int fd, const struct iovec *v, int n, uint64_t off)
 		}
 		counts.writes++;
 		flags = pgw__sys_real.fd_flags(fd);
-		if (flags >= 0 && (flags & O_DSYNC)) {
-			if (opt.before_barrier)
-				opt.before_barrier(opt.arg);
-			counts.barriers++;
-			if (opt.plant != PLANT_NO_META_BARRIER)
-				disk_write_through(disk, off, (uint64_t)r);
-		}
+		if (flags >= 0 && (flags & O_DSYNC))
+			write_through(off, (uint64_t)r);
 	}
 	pthread_mutex_unlock(&lock);
 	return r;
@@ -191,6 +285,7 @@ static int rec_msync(void *addr, size_t len, int flags)
 		pthread_mutex_unlock(&lock);
 		return pgw__sys_real.msync(addr, len, flags);
 	}
+	overtake_or_let_go(off, len);
 	if (opt.plant == PLANT_LOST_RANGE && len > DISK_PAGE)
 		len -= DISK_PAGE;
 	written(off, len);
@@ -206,6 +301,7 @@ static int rec_fdatasync(int fd)
 	pthread_mutex_lock(&lock);
 	if (is_file(fd)) {
 		look();
+		overtake_or_let_go(0, META_BYTES);
 		if (opt.plant != PLANT_NO_DATA_BARRIER)
 			disk_written(disk, 0, disk->max);
 		barrier(false);
@@ -229,6 +325,7 @@ static int rec_sync_file_range(int fd, uint64_t off, uint64_t len, unsigned flag
 	pthread_mutex_lock(&lock);
 	if (is_file(fd) && flags) {
 		look();
+		overtake_or_let_go(off, len ? len : disk->max);
 		counts.write_outs++;
 		if ((flags & SYNC_FILE_RANGE_WRITE) && (flags & SYNC_FILE_RANGE_WAIT_AFTER) &&
 		    opt.plant != PLANT_NO_WAIT &&
@@ -257,6 +354,7 @@ void record_start(const struct record_options *o, struct disk *d)
 	created = d->now_len != 0;
 	failure[0] = '\0';
 	ranges = 0;
+	held.on = false;
 	pgw__sys = pgw__sys_real;
 	pgw__sys.pwritev = rec_pwritev;
 	pgw__sys.msync = rec_msync;
@@ -302,6 +400,7 @@ const char *record_failure(void)
 void record_lock(void)
 {
 	pthread_mutex_lock(&lock);
+	let_go();
 }
 
 void record_unlock(void)

@@ -26,6 +26,7 @@ enum plant {
 	PLANT_NO_WAIT,	       /* write-out is started, and not waited for */
 	PLANT_LOST_RANGE,      /* one of several ranges is left out */
 	PLANT_LOST_META,       /* an unsynced meta page is left out of the next commit's ranges */
+	PLANT_RECORD_FIRST,    /* a meta page or record overtakes the barrier that it comes after */
 	PLANT_COUNT
 };
 
@@ -65,7 +66,7 @@ const char *record_failure(void);
 struct pgw__sys;
 void record_bypass(const struct pgw__sys *t);
 
-/* Hold off all calls while images are made from the disk. */
+/* Hold off all calls while images are made from the disk. Barriers asked for are complete then. */
 void record_lock(void);
 void record_unlock(void);
 
