@@ -28,6 +28,7 @@
 #include "model.h"
 #include "record.h"
 #include "recovering.h"
+#include "switching.h"
 
 #define FILE_MAX_BYTES (16u << 20)
 #define MAP_BYTES      (12u << 20)
@@ -42,7 +43,9 @@ struct options {
 	uint64_t magic;
 	enum plant plant;
 	enum pgw_durability durability;
+	bool switches, nosync_relaxed;
 	bool early_drop, trust_digests; /* bugs planted in the store */
+	bool keep_nosync, trust_nosync;
 	const char *keep;
 };
 
@@ -51,6 +54,7 @@ struct explorer {
 	char dir[64], path[96], lock_path[112];
 	struct judge judge;
 	struct recovering recovering;
+	struct switching switching;
 	struct disk disk;
 	struct rng rng;	    /* of the workload */
 	struct rng cut_rng; /* of the cuts: the workload must not depend on how many were made */
@@ -87,6 +91,12 @@ static void violation(struct explorer *x, enum disk_cut how, size_t len, const c
 	}
 }
 
+/* Can the file be fenced? */
+static bool fences(const struct explorer *x)
+{
+	return x->opt.durability != PGW_DURABILITY_STRICT || x->opt.nosync_relaxed;
+}
+
 /* One image. *txnid: what it holds. False: a violation. */
 static bool try_cut(struct explorer *x, enum disk_cut how, uint64_t *txnid, size_t *len)
 {
@@ -94,7 +104,7 @@ static bool try_cut(struct explorer *x, enum disk_cut how, uint64_t *txnid, size
 	const char *why = NULL;
 
 	*len = disk_cut(&x->disk, how, &x->cut_rng, x->image);
-	if (x->opt.durability != PGW_DURABILITY_STRICT)
+	if (fences(x))
 		why = recovering_image(&x->recovering, x->image, len, FILE_MAX_BYTES,
 		    rng_below(&x->cut_rng, 8) == 0, &x->cut_rng);
 	if (!why)
@@ -125,6 +135,8 @@ static void before_barrier(void *arg)
 	uint64_t txnid;
 	size_t len;
 
+	if (x->switching.at_risk)
+		return;
 	for (int how = 0; how < CUT_COUNT && !enough(x); how++)
 		try_cut(x, (enum disk_cut)how, &txnid, &len);
 	for (int i = 0; i < 4 && !enough(x); i++) {
@@ -138,6 +150,8 @@ static void after_acknowledgement(struct explorer *x)
 	uint64_t txnid;
 	size_t len;
 
+	if (x->switching.at_risk)
+		return;
 	record_lock();
 	if (!enough(x))
 		try_cut(x, CUT_NOTHING, &txnid, &len);
@@ -162,6 +176,7 @@ static struct pgw_env_options options_of(const struct explorer *x)
 
 	pgw_env_options_init(&o);
 	o.durability = x->opt.durability;
+	o.nosync_relaxed = x->opt.nosync_relaxed;
 	o.checkpoint_ms = 24 * 3600 * 1000;
 	o.checkpoint_bytes = UINT64_C(1) << 40;
 	return o;
@@ -171,14 +186,17 @@ static void open_env(struct explorer *x)
 {
 	struct pgw_env_options o = options_of(x);
 	struct pgw__checkpointer *c;
+	unsigned flags = MDB_NOSUBDIR | x->opt.flags;
 	int rc = mdb_env_create(&x->env);
 
+	if (x->opt.switches)
+		flags |= switching_open(&x->switching, &x->rng);
 	if (!rc)
 		rc = mdb_env_set_maxdbs(x->env, 16);
 	if (!rc)
 		rc = mdb_env_set_mapsize(x->env, MAP_BYTES);
 	if (!rc)
-		rc = mdb_env_open(x->env, x->path, MDB_NOSUBDIR | x->opt.flags, 0600);
+		rc = mdb_env_open(x->env, x->path, flags, 0600);
 	if (!rc)
 		rc = pgw_env_attach(x->env, &o);
 	if (rc)
@@ -210,7 +228,7 @@ static uint64_t promised(struct explorer *x, uint64_t id, bool async)
 {
 	uint64_t durable = 0;
 
-	if (x->opt.durability == PGW_DURABILITY_RELAXED || async) {
+	if (x->opt.durability == PGW_DURABILITY_RELAXED || async || x->switching.flags) {
 		(void)pgw_env_durable_txnid(x->env, &durable);
 		return durable;
 	}
@@ -299,23 +317,43 @@ static void one_transaction(struct explorer *x)
 			return;
 	}
 	x->commits++;
+	switching_committed(&x->switching, x->env, id);
 	id = promised(x, id, async);
 	if (id > x->history.acknowledged)
 		x->history.acknowledged = id;
 	after_acknowledgement(x);
 }
 
-static void force_sync(struct explorer *x)
+/* Everything that was committed is durable. */
+static void all_acknowledged(struct explorer *x)
 {
 	MDB_envinfo info;
-	int rc = mdb_env_sync(x->env, 1);
 
-	if (rc)
-		die(x, "sync", rc);
 	mdb_env_info(x->env, &info);
 	if (info.me_last_txnid)
 		x->history.acknowledged = info.me_last_txnid;
 	after_acknowledgement(x);
+}
+
+static void force_sync(struct explorer *x)
+{
+	int rc = x->opt.switches ? switching_sync(&x->switching, x->env, &x->rng)
+				 : mdb_env_sync(x->env, 1);
+
+	if (rc)
+		die(x, "sync", rc);
+	all_acknowledged(x);
+}
+
+static void switch_durability(struct explorer *x)
+{
+	bool synced;
+	int rc = switching_step(&x->switching, x->env, &x->rng, &synced);
+
+	if (rc)
+		die(x, "switching", rc);
+	if (synced)
+		all_acknowledged(x);
 }
 
 static void boot(struct explorer *x)
@@ -325,6 +363,8 @@ static void boot(struct explorer *x)
 	open_env(x);
 	for (int i = 0; i < TXNS_PER_BOOT && !enough(x); i++) {
 		one_transaction(x);
+		if (x->opt.switches)
+			switch_durability(x);
 		switch (rng_below(&x->rng, 24)) {
 		case 0:
 			if (reader)
@@ -350,6 +390,8 @@ static void boot(struct explorer *x)
 	}
 	if (reader)
 		mdb_txn_abort(reader);
+	if (x->switching.at_risk) /* what a cut leaves has to be gone on from */
+		force_sync(x);
 }
 
 /* The power goes: what is left becomes the file, and the disk holds just that. */
@@ -398,6 +440,7 @@ static void run(struct explorer *x, uint64_t seed)
 	memset(&x->past[0], 0, sizeof(x->past[0]));
 	memset(&x->digest[0], 0, sizeof(x->digest[0]));
 	x->history = (struct history){ .digest = x->digest };
+	x->switching.pending = x->switching.at_risk = false;
 	unlink(x->path);
 	unlink(x->lock_path);
 	disk_init(&x->disk, FILE_MAX_BYTES);
@@ -420,13 +463,19 @@ static void run(struct explorer *x, uint64_t seed)
 static const char usage[] =
     "usage: explore [--seed N] [--images N] [--seconds S | --hours H] [--writemap] [--nometasync]\n"
     "               [--fs ext4|xfs|btrfs] [--durability strict|group|relaxed]\n"
-    "               [--plant BUG | --early-drop | --trust-digests] [--keep DIR]\n"
+    "               [--switch] [--nosync-relaxed] [--keep DIR]\n"
+    "               [--plant BUG | --early-drop | --trust-digests | --keep-nosync | "
+    "--trust-nosync]\n"
     "\n"
     "  --images N   stop after so many crash images (2000)\n"
     "  --seconds S  or after this time, if it comes first\n"
+    "  --switch     set and clear MDB_NOSYNC, or MDB_MAPASYNC in a writable map, meanwhile\n"
+    "  --nosync-relaxed  and have them served as relaxed\n"
     "  --plant BUG  leave out what the store asked for; the exit status is 0 if that was noticed\n"
     "  --early-drop, --trust-digests  bugs in the store: the pin of the durable snapshot is\n"
     "               dropped; recovery does not look at digests\n"
+    "  --keep-nosync, --trust-nosync  and with --switch: the flag is not cleared; what was\n"
+    "               committed with it is taken for durable\n"
     "  --keep DIR   put images that show a violation there\n"
     "BUG:";
 
@@ -480,7 +529,10 @@ static bool parse(int argc, char **argv, struct options *o)
 		{ "plant", required_argument, NULL, 'p' }, { "keep", required_argument, NULL, 'k' },
 		{ "durability", required_argument, NULL, 'd' },
 		{ "early-drop", no_argument, NULL, 'e' },
-		{ "trust-digests", no_argument, NULL, 'g' }, { 0 } };
+		{ "trust-digests", no_argument, NULL, 'g' }, { "switch", no_argument, NULL, 'S' },
+		{ "nosync-relaxed", no_argument, NULL, 'r' },
+		{ "keep-nosync", no_argument, NULL, 'K' },
+		{ "trust-nosync", no_argument, NULL, 'T' }, { 0 } };
 	int c;
 
 	*o = (struct options){ .images = 2000, .magic = 0xef53 };
@@ -527,6 +579,18 @@ static bool parse(int argc, char **argv, struct options *o)
 		case 'g':
 			o->trust_digests = true;
 			break;
+		case 'S':
+			o->switches = true;
+			break;
+		case 'r':
+			o->nosync_relaxed = true;
+			break;
+		case 'K':
+			o->keep_nosync = true;
+			break;
+		case 'T':
+			o->trust_nosync = true;
+			break;
 		default:
 			return false;
 		}
@@ -536,11 +600,15 @@ static bool parse(int argc, char **argv, struct options *o)
 
 static int explore(struct explorer *x)
 {
-	bool planted = x->opt.plant || x->opt.early_drop || x->opt.trust_digests;
+	bool planted = x->opt.plant || x->opt.early_drop || x->opt.trust_digests ||
+		       x->opt.keep_nosync || x->opt.trust_nosync;
 	struct pgw_env_stats total = { 0 };
 	bool found;
 
 	x->recovering.trust_digests = x->opt.trust_digests;
+	x->switching = (struct switching){ .writemap = x->opt.flags & MDB_WRITEMAP,
+		.keep_nosync = x->opt.keep_nosync,
+		.trust_nosync = x->opt.trust_nosync };
 	x->start = now();
 	for (uint64_t i = 0; !enough(x); i++)
 		run(x, x->opt.seed + i);
@@ -554,7 +622,10 @@ static int explore(struct explorer *x)
 	    planted ? found ? "planted bug found" : "PLANTED BUG NOT FOUND"
 	    : found ? "VIOLATION"
 		    : "no violation");
-	if (x->opt.durability != PGW_DURABILITY_STRICT)
+	if (x->opt.switches)
+		printf("%" PRIu64 " times what was committed unsynced was made durable\n",
+		    x->switching.times);
+	if (fences(x))
 		printf("%" PRIu64 " images were restored, %" PRIu64
 		       " recoveries interrupted, %" PRIu64 " checkpoints of two barriers\n",
 		    x->recovering.recovered, x->recovering.interrupted,
