@@ -101,7 +101,7 @@ def lines(rows, columns, name):
 def result(row):
     if not row:
         return "not run"
-    restored = f", {row['restored']} restored" if row["how"] in ("group", "relaxed") else ""
+    restored = f", {row['restored']} restored" if row["how"] in ("group", "relaxed", "nosync-relaxed") else ""
     text = f"{row['violations']} of {row['judged']}{restored}"
     return text if row["expected"] else f"**{text}: not as expected**"
 

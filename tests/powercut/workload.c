@@ -24,7 +24,10 @@ static const char usage[] =
     "       workload check FILE\n"
     "       workload recover DIR\n"
     "STRATEGY: auto, writeout, span, fdatasync, per-range, none, no-wait\n"
-    "MODE: strict, group, relaxed, none\n";
+    "MODE: strict, group, relaxed, none\n"
+    "      nosync: strict, the first half with MDB_NOSYNC, acknowledged once it was made durable\n"
+    "      nosync-relaxed: strict, with MDB_NOSYNC for four of eight transactions, served as "
+    "relaxed\n";
 
 static void lmdb(const char *what, int rc)
 {
@@ -72,7 +75,9 @@ static MDB_env *open_env(const char *dir, const char *mode, unsigned flags)
 		o.durability = PGW_DURABILITY_GROUP;
 	else if (!strcmp(mode, "relaxed"))
 		o.durability = PGW_DURABILITY_RELAXED;
-	else if (strcmp(mode, "strict"))
+	else if (!strcmp(mode, "nosync-relaxed"))
+		o.nosync_relaxed = true;
+	else if (strcmp(mode, "strict") && strcmp(mode, "nosync"))
 		fail(mode, EINVAL);
 	make_dir(dir);
 	lmdb("open", pgw_env_open(dir, &o, &env));
@@ -83,8 +88,9 @@ static MDB_env *open_env(const char *dir, const char *mode, unsigned flags)
 	return env;
 }
 
-/* One transaction of a few changes; now and then a large one. Its number, or 0 if it was none. */
-static uint64_t one_transaction(MDB_env *env, struct model *m, struct rng *r)
+/* One transaction of a few changes; now and then a large one. Its number, or 0 if it was none. tell: that
+ * it is tried. */
+static uint64_t one_transaction(MDB_env *env, struct model *m, struct rng *r, bool tell)
 {
 	uint64_t n = rng_below(r, 12) ? 1 + rng_below(r, 4) : 40, id;
 	struct audit_digest before = m->digest;
@@ -98,7 +104,8 @@ static uint64_t one_transaction(MDB_env *env, struct model *m, struct rng *r)
 		mdb_txn_abort(txn); /* an empty commit writes nothing and has no number */
 		return 0;
 	}
-	ack_send(ACK_TRY, id, m->digest.sum, NULL, 0);
+	if (tell)
+		ack_send(ACK_TRY, id, m->digest.sum, NULL, 0);
 	lmdb("commit", mdb_txn_commit(txn));
 	return id;
 }
@@ -114,33 +121,83 @@ static void acknowledge(MDB_env *env, bool relaxed, uint64_t id, uint64_t *ackno
 	}
 }
 
-static int store_run(
-    const char *dir, const char *mode, uint64_t seed, uint64_t txns, unsigned flags)
+/* Make what was committed with MDB_NOSYNC durable, in one of four ways. The number of the last transaction. */
+static uint64_t leave_nosync(MDB_env *env, struct model *m, struct rng *r, uint64_t seed)
 {
-	bool relaxed = !strcmp(mode, "relaxed");
-	MDB_env *env = open_env(dir, mode, flags);
-	struct pgw_env_stats stats;
-	static struct model m;
-	struct rng r = { seed };
-	uint64_t acknowledged = 0;
+	MDB_envinfo info;
+	uint64_t id = 0;
 
-	model_init(&m);
-	ack_send(ACK_START, 0, NULL, NULL, 0);
-	while (txns--) {
-		acknowledge(env, relaxed, one_transaction(env, &m, &r), &acknowledged);
-		if (relaxed && txns % 4 == 0)
-			usleep(20000); /* a checkpoint now and then, not one for all */
-	}
-	if (relaxed) {
+	if (seed % 4 == 0)
 		lmdb("checkpoint", pgw_env_checkpoint(env));
-		acknowledge(env, relaxed, 0, &acknowledged);
-	}
+	if (seed % 4 == 1)
+		lmdb("sync", mdb_env_sync(env, 1));
+	lmdb("set_flags", mdb_env_set_flags(env, MDB_NOSYNC, 0));
+	if (seed % 4 == 2)
+		lmdb("sync", mdb_env_sync(env, 0));
+	while (seed % 4 == 3 && !id) /* by the next commit */
+		id = one_transaction(env, m, r, false);
+	lmdb("info", mdb_env_info(env, &info));
+	return info.me_last_txnid;
+}
+
+/* The first half of a load, of which nothing is promised before its end. Nothing is judged either: nothing is
+ * told before. */
+static uint64_t load_unsynced(
+    MDB_env *env, struct model *m, struct rng *r, uint64_t seed, uint64_t txns)
+{
+	uint64_t id;
+
+	lmdb("set_flags", mdb_env_set_flags(env, MDB_NOSYNC, 1));
+	while (txns--)
+		one_transaction(env, m, r, false);
+	id = leave_nosync(env, m, r, seed);
+	ack_send(ACK_TRY, id, m->digest.sum, NULL, 0);
+	ack_send(ACK_DONE, id, NULL, NULL, 0);
+	return id;
+}
+
+_Noreturn static void finish_run(MDB_env *env)
+{
+	struct pgw_env_stats stats;
+
 	lmdb("stats", pgw_env_stats(env, &stats));
 	printf("%" PRIu64 " commits, %" PRIu64 " barriers, %" PRIu64 " bytes in ranges, %s (%s)\n",
 	    stats.commits, stats.barriers, stats.synced_bytes,
 	    pgw_sync_strategy_name(stats.strategy), stats.fs);
 	fflush(stdout);
 	_exit(0); /* not closed: the power goes while it runs */
+}
+
+_Noreturn static void store_run(
+    const char *dir, const char *mode, uint64_t seed, uint64_t txns, unsigned flags)
+{
+	bool relaxed = !strcmp(mode, "relaxed"), switches = !strcmp(mode, "nosync-relaxed");
+	MDB_env *env = open_env(dir, mode, flags);
+	static struct model m;
+	struct rng r = { seed };
+	uint64_t acknowledged = 0;
+
+	model_init(&m);
+	if (!strcmp(mode, "nosync")) {
+		acknowledged = load_unsynced(env, &m, &r, seed, txns / 2);
+		txns -= txns / 2;
+	} else {
+		ack_send(ACK_START, 0, NULL, NULL, 0);
+	}
+	while (txns--) {
+		if (switches) {
+			relaxed = txns & 4;
+			lmdb("set_flags", mdb_env_set_flags(env, MDB_NOSYNC, relaxed));
+		}
+		acknowledge(env, relaxed, one_transaction(env, &m, &r, true), &acknowledged);
+		if (relaxed && txns % 4 == 0)
+			usleep(20000); /* a checkpoint now and then, not one for all */
+	}
+	if (relaxed || switches) {
+		lmdb("checkpoint", pgw_env_checkpoint(env));
+		acknowledge(env, true, 0, &acknowledged);
+	}
+	finish_run(env);
 }
 
 /* What the next open would do. The first word of what it prints says what it did. */
@@ -176,7 +233,7 @@ int main(int argc, char **argv)
 	if (!strcmp(argv[1], "pages"))
 		return pages_run(argv[4], argv[5], seed, n, map);
 	if (!strcmp(argv[1], "store"))
-		return store_run(argv[4], argv[5], seed, n, map ? MDB_WRITEMAP : 0);
+		store_run(argv[4], argv[5], seed, n, map ? MDB_WRITEMAP : 0);
 	fputs(usage, stderr);
 	return 2;
 }
