@@ -376,6 +376,9 @@ int pgw__commit_writer(struct pgw__env *e, MDB_env *env, MDB_txn *txn, bool wait
 	if (e->open_flags & MDB_NOLOCK) /* no lock of LMDB's, so nothing was put back with it */
 		pgw__space_end(e);
 	pgw__space_committed(e, rc);
+	/* A database emptied, or flags of the main one set: LMDB dirties the first page in its commit, if any. */
+	if (!rc && !call.wrote && pgw__checkpointer_of(e))
+		call.wrote = newest_of(env) == call.txnid; /* the gate is held */
 	if (!rc && call.wrote)
 		PGW__ENV_COUNT(e, commits, 1);
 	if (!rc && call.wrote && pgw__checkpointer_of(e))

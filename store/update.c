@@ -186,11 +186,11 @@ static int wait_for_barrier(struct batch *b, uint64_t txnid)
 /* Its number in *newest, if it has changed anything. */
 static int commit_one(struct batch *b, MDB_txn *txn, uint64_t *newest)
 {
-	bool wrote = b->e->dirty.ranges.n || b->e->dirty.incomplete;
 	uint64_t txnid = mdb_txn_id(txn);
 	int rc = pgw__commit_writer(b->e, b->env, txn, false);
+	struct pgw__checkpointer *c = pgw__checkpointer_of(b->e);
 
-	if (!rc && wrote)
+	if (!rc && c && pgw__gate_newest(c) >= txnid)
 		*newest = txnid;
 	return rc;
 }

@@ -243,6 +243,64 @@ static void nosync_is_relaxed_and_can_be_switched(void **state)
 	assert_false(is_fenced(*state));
 }
 
+static int empty_it(MDB_txn *txn, void *arg)
+{
+	MDB_dbi dbi;
+	int rc = mdb_dbi_open(txn, arg, 0, &dbi);
+
+	return rc ? rc : mdb_drop(txn, dbi, 0);
+}
+
+static int set_flag(MDB_txn *txn, void *arg)
+{
+	MDB_dbi dbi;
+
+	(void)arg;
+	return mdb_dbi_open(txn, NULL, MDB_REVERSEKEY, &dbi);
+}
+
+static void commit_and_look(MDB_env *env, pgw_update_fn *fn, char *name, bool update)
+{
+	MDB_envinfo before, info;
+	MDB_txn *txn;
+
+	mdb_env_info(env, &before);
+	if (update) {
+		OK(pgw_update(env, fn, name));
+	} else {
+		OK(mdb_txn_begin(env, NULL, 0, &txn));
+		OK(fn(txn, name));
+		OK(mdb_txn_commit(txn));
+	}
+	mdb_env_info(env, &info);
+	assert_int_equal(info.me_last_txnid, before.me_last_txnid + 1);
+	assert_int_equal(durable(env), info.me_last_txnid);
+}
+
+/* LMDB commits, and had dirtied no page before. (mdb_drop is not for pgw_update.) */
+static void what_dirties_no_page_is_durable_too(void **state)
+{
+	for (int map = 0; map < 2; map++) {
+		struct spec s = group;
+		MDB_env *env;
+		MDB_txn *txn;
+		MDB_dbi dbi;
+
+		s.flags = map ? MDB_WRITEMAP : 0;
+		env = open_env(*state, s);
+		commit_and_look(env, set_flag, NULL, map);
+		put(env, 1, 1);
+		OK(mdb_txn_begin(env, NULL, 0, &txn));
+		OK(mdb_dbi_open(txn, "emptied", MDB_CREATE, &dbi));
+		OK(mdb_put(txn, dbi, &(MDB_val){ 1, "k" }, &(MDB_val){ 1, "v" }, 0));
+		OK(mdb_txn_commit(txn));
+		commit_and_look(env, empty_it, "emptied", false);
+		mdb_env_close(env);
+		remove_dir(state);
+		make_dir(state);
+	}
+}
+
 static void empty_commits_and_aborts_change_nothing(void **state)
 {
 	MDB_env *env = open_env(*state, group);
@@ -418,6 +476,7 @@ int main(void)
 		TEST(live_bytes_bound_what_waits),
 		TEST(tickets_can_be_waited_for),
 		TEST(nosync_is_relaxed_and_can_be_switched),
+		TEST(what_dirties_no_page_is_durable_too),
 		TEST(empty_commits_and_aborts_change_nothing),
 		TEST(the_map_can_be_resized),
 		TEST(a_full_map_makes_checkpoints),
